@@ -1,0 +1,1 @@
+"""Pure decisions: facts in, decision out. Standard library only; no clock, ids, logging, await."""
