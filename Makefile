@@ -1,0 +1,77 @@
+# The only door. Every target sets up what it needs; nothing is installed outside .venv.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+LOCKS := requirements/runtime.txt requirements/embedded.txt requirements/dev.txt
+ROOTS := policies store workers
+ARGS ?=
+CORPUS ?=
+ONLY ?=
+T ?= tests
+
+# The service is not installed: it runs from here (docs/decisions/0001-not-packaged.md).
+export PYTHONPATH := $(CURDIR)
+
+.PHONY: help setup demo up test test-long check fmt lint types floors spelling bench migrate lock clean
+
+help:  ## what can be done here
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## the locked requirements in .venv (once; needs Python 3.11 or later, and pip's network)
+
+$(STAMP): $(LOCKS)
+	@$(PYTHON) -c 'import sys; sys.exit("Custody needs Python 3.11 or later; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@echo "Installing the locked requirements into $(VENV) (once, about a minute) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+	    $(foreach lock,$(LOCKS),-r $(lock))
+	@touch $@
+
+demo: setup  ## a whole Custody on this machine, shown step by step (CORPUS=file ARGS=…)
+	@$(BIN)/python -m demo $(if $(CORPUS),--corpus "$(CORPUS)") $(ARGS)
+
+up: setup  ## the service with embedded servers, until Ctrl-C (ARGS=…)
+	@$(BIN)/python -m store up $(ARGS)
+
+test: setup  ## the tests (T=path for some of them)
+	@$(BIN)/python -m pytest -q -m "not long and not browser and not oracle" $(T) $(ARGS)
+
+test-long: setup  ## the tests that take more than a few seconds
+	@$(BIN)/python -m pytest -q -m long $(T) $(ARGS)
+
+check: lint types floors spelling  ## everything that needs no server: lint, format, types, floors, spelling
+
+fmt: setup  ## format and mend what can be mended
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+lint: setup  ## ruff, and whether the code is formatted
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --diff .
+
+types: setup  ## mypy, strict
+	@$(BIN)/mypy
+
+floors: setup  ## who may import whom
+	@$(BIN)/lint-imports
+
+spelling: setup  ## codespell
+	@$(BIN)/codespell
+
+bench: setup  ## the measurements, with their rivals (ONLY=name)
+	@$(BIN)/python -m bench $(ONLY) $(ARGS)
+
+migrate: setup  ## bring the database named by the settings to this version
+	@$(BIN)/python -m store migrate $(ARGS)
+
+lock: setup  ## make requirements/ from pyproject.toml again
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash requirements/lock
+
+clean:  ## remove .venv and what the tools cached
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
