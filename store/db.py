@@ -1,0 +1,92 @@
+"""The boundary to Postgres: pools, transactions, and the translation of its failures into ours.
+
+Nothing above this floor sees an asyncpg exception. What is the server's fault becomes `Unavailable` (try again); what is
+the fault of the rows themselves becomes `RowRefused` (that row will never be taken).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from policies.reasons import Reason
+from store.errors import RowRefused, Unavailable
+
+SERVICE_ROLE: Final = "custody_service"
+DUTIES_ROLE: Final = "custody_duties"
+
+Record = asyncpg.Record
+Connection = PoolConnectionProxy
+
+# A statement that waits longer than this helps nobody: the caller gets `store_unavailable`, the writer tries again.
+_STATEMENT_TIMEOUT: Final = "30s"
+_LOCK_TIMEOUT: Final = "5s"
+
+_ROW_FAULTS: Final = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn what asyncpg and the socket raise into our errors; messages of the server never pass, they can quote a row."""
+    try:
+        yield
+    except _ROW_FAULTS as fault:
+        raise RowRefused(getattr(fault, "constraint_name", None) or type(fault).__name__) from None
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as fault:
+        raise Unavailable(Reason.STORE_UNAVAILABLE, cause=type(fault).__name__) from None
+
+
+class Database:
+    """A pool of connections that all act in one role. The pool connects when first used, so a start needs no server."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    @classmethod
+    async def open(cls, url: str, *, role: str | None, size: int) -> "Database":
+        """Make a pool of at most `size` connections to `url`, acting as `role` whatever the login may do."""
+        settings = {
+            "application_name": f"custody {role or 'owner'}",
+            "statement_timeout": _STATEMENT_TIMEOUT,
+            "lock_timeout": _LOCK_TIMEOUT,
+            "timezone": "UTC",
+            "jit": "off",
+        }
+        if role is not None:
+            settings["role"] = role
+        pool = asyncpg.create_pool(
+            url, min_size=0, max_size=size, server_settings=settings, statement_cache_size=512,
+            max_inactive_connection_lifetime=300.0, timeout=5.0,
+        )
+        with translated():
+            await pool
+        return cls(pool)
+
+    async def close(self) -> None:
+        """Close every connection; those in use are waited for, at most five seconds."""
+        try:
+            async with asyncio.timeout(5):
+                await self._pool.close()
+        except TimeoutError:
+            self._pool.terminate()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """Lend a connection outside a transaction."""
+        with translated():
+            async with self._pool.acquire(timeout=5.0) as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Lend a connection inside one transaction (read committed); it commits when the block ends well."""
+        with translated():
+            async with self._pool.acquire(timeout=5.0) as connection, connection.transaction():
+                yield connection
