@@ -1,0 +1,143 @@
+"""Keys, sealing and wrapping: part secrets, ciphertexts, wrapped secrets, and bodies that wait in the queue.
+
+The additional data holds identity only, nothing that can change: what is moved to another row does not open.
+"""
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from policies.reasons import Reason
+from store import errors, ids
+from store.encoding import Identity, lp
+
+SECRET_BYTES: Final = 32
+INTAKE_VERSION: Final = 0x01
+
+_NONCE: Final = 12
+_TAG: Final = 16
+_SALT: Final = 16
+_KEY_ID: Final = 8
+_INTAKE_HEADER: Final = 1 + _KEY_ID + _SALT
+
+# Under a key that is derived afresh from a random salt, one fixed nonce is used exactly once.
+_INTAKE_NONCE: Final = bytes(_NONCE)
+
+_ENC_INFO: Final = b"custody/v1/enc"
+_OPEN_INFO: Final = b"custody/v1/open"
+_INTAKE_INFO: Final = b"custody/v1/intake"
+_SAME_INFO: Final = b"custody/v1/same"
+_PART_LABEL: Final = b"custody/v1/part"
+_SECRET_LABEL: Final = b"custody/v1/ps"
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeKey:
+    """An hour's key for bodies that wait in the queue."""
+
+    key_id: bytes
+    secret: bytes = field(repr=False)
+
+
+def hkdf_expand(secret: bytes, info: bytes) -> bytes:
+    """HKDF-Expand-SHA256 (RFC 5869) to 32 bytes, which is its first block and so one HMAC."""
+    return hmac.digest(secret, info + b"\x01", "sha256")
+
+
+def part_keys(part_secret: bytes) -> tuple[bytes, bytes]:
+    """Derive a part's encryption key and its opening."""
+    return hkdf_expand(part_secret, _ENC_INFO), hkdf_expand(part_secret, _OPEN_INFO)
+
+
+def seal_part(
+    part_secret: bytes, frame: bytes, identity: Identity, evidence: UUID, nonce: bytes | None = None
+) -> bytes:
+    """Encrypt a frame for its row: nonce ‖ ciphertext. `nonce` is for test vectors only."""
+    nonce = nonce or ids.secret(_NONCE)
+    key = hkdf_expand(part_secret, _ENC_INFO)
+    return nonce + AESGCM(key).encrypt(nonce, frame, part_aad(identity, evidence))
+
+
+def open_part(part_secret: bytes, ciphertext: bytes, identity: Identity, evidence: UUID) -> bytes:
+    """Return the frame of a row's ciphertext; Corrupt unless it is of this identity, evidence and secret."""
+    key = hkdf_expand(part_secret, _ENC_INFO)
+    return _open(key, ciphertext[:_NONCE], ciphertext[_NONCE:], part_aad(identity, evidence))
+
+
+def part_aad(identity: Identity, evidence: UUID) -> bytes:
+    """Return what a part's ciphertext is bound to."""
+    return lp(_PART_LABEL, *identity.fields(), evidence.bytes)
+
+
+def wrap_secret(
+    bucket_key: bytes,
+    part_secret: bytes,
+    scope: UUID,
+    bucket: UUID,
+    evidence: UUID,
+    nonce: bytes | None = None,
+) -> bytes:
+    """Wrap a part secret in its bucket's key: 60 bytes, the unit of erasure."""
+    nonce = nonce or ids.secret(_NONCE)
+    return nonce + AESGCM(bucket_key).encrypt(nonce, part_secret, secret_aad(scope, bucket, evidence))
+
+
+def unwrap_secret(bucket_key: bytes, wrapped: bytes, scope: UUID, bucket: UUID, evidence: UUID) -> bytes:
+    """Return the part secret; Corrupt unless it was wrapped for this scope, bucket and evidence."""
+    return _open(bucket_key, wrapped[:_NONCE], wrapped[_NONCE:], secret_aad(scope, bucket, evidence))
+
+
+def secret_aad(scope: UUID, bucket: UUID, evidence: UUID) -> bytes:
+    """Return what a wrapped secret is bound to."""
+    return lp(_SECRET_LABEL, scope.bytes, bucket.bytes, evidence.bytes)
+
+
+def seal_intake(
+    key: IntakeKey, frame: bytes, identity: Identity, evidence: UUID, salt: bytes | None = None
+) -> bytes:
+    """Encrypt a frame for the queue: version ‖ key id ‖ salt ‖ ciphertext. `salt` is for test vectors only."""
+    salt = salt or ids.secret(_SALT)
+    sealed = AESGCM(hkdf_expand(key.secret, _INTAKE_INFO + salt)).encrypt(
+        _INTAKE_NONCE, frame, intake_aad(identity, evidence)
+    )
+    return b"".join((INTAKE_VERSION.to_bytes(1), key.key_id, salt, sealed))
+
+
+def open_intake(
+    lookup: Callable[[bytes], bytes], sealed: bytes, identity: Identity, evidence: UUID
+) -> bytes:
+    """Return the frame of a queued body; `lookup` gives the secret of a key id, and raises if it is gone."""
+    secret = lookup(intake_key_id(sealed))
+    key = hkdf_expand(secret, _INTAKE_INFO + sealed[1 + _KEY_ID : _INTAKE_HEADER])
+    return _open(key, _INTAKE_NONCE, sealed[_INTAKE_HEADER:], intake_aad(identity, evidence))
+
+
+def intake_aad(identity: Identity, evidence: UUID) -> bytes:
+    """Return what a queued body is bound to."""
+    return lp(_INTAKE_INFO, *identity.fields(), evidence.bytes)
+
+
+def intake_key_id(sealed: bytes) -> bytes:
+    """Return which intake key sealed a queued body."""
+    if len(sealed) < _INTAKE_HEADER + _TAG or sealed[0] != INTAKE_VERSION:
+        raise errors.Corrupt(Reason.INTEGRITY_MISMATCH, "not a sealed body")
+    return sealed[1 : 1 + _KEY_ID]
+
+
+def intake_digest(key: IntakeKey, content: bytes, identity: Identity) -> bytes:
+    """Return 8 bytes by which a repeat is known while queued; equal contents of two identities share nothing."""
+    message = b"".join((_SAME_INFO, lp(*identity.fields()), content))
+    return hmac.digest(key.secret, message, "sha256")[:8]
+
+
+def _open(key: bytes, nonce: bytes, sealed: bytes, aad: bytes) -> bytes:
+    try:
+        return AESGCM(key).decrypt(nonce, sealed, aad)
+    # ValueError: a nonce too short to be one, that is, a row cut off within it.
+    except (InvalidTag, ValueError) as error:
+        raise errors.Corrupt(Reason.INTEGRITY_MISMATCH, "does not open") from error
