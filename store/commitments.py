@@ -89,7 +89,7 @@ def same(one: bytes, other: bytes) -> bool:
 
 
 def identity_hash(key: bytes, identity: Identity) -> bytes:
-    """Return what stays of an identity once its caller text has gone: unique, and telling nothing without the key."""
+    """Return what stays of an identity once its caller text has gone; it tells nothing without the key."""
     return hmac.digest(key, lp(_IDENTITY_LABEL, *identity.fields()), "sha256")
 
 

@@ -100,7 +100,7 @@ def secret_aad(scope: UUID, bucket: UUID, evidence: UUID) -> bytes:
 def seal_intake(
     key: IntakeKey, frame: bytes, identity: Identity, evidence: UUID, salt: bytes | None = None
 ) -> bytes:
-    """Encrypt a frame for the queue: version ‖ key id ‖ salt ‖ ciphertext. `salt` is for test vectors only."""
+    """Encrypt a frame for the queue: version ‖ key id ‖ salt ‖ ciphertext. `salt` is for vectors only."""
     salt = salt or ids.secret(_SALT)
     sealed = AESGCM(hkdf_expand(key.secret, _INTAKE_INFO + salt)).encrypt(
         _INTAKE_NONCE, frame, intake_aad(identity, evidence)
@@ -108,9 +108,7 @@ def seal_intake(
     return b"".join((INTAKE_VERSION.to_bytes(1), key.key_id, salt, sealed))
 
 
-def open_intake(
-    lookup: Callable[[bytes], bytes], sealed: bytes, identity: Identity, evidence: UUID
-) -> bytes:
+def open_intake(lookup: Callable[[bytes], bytes], sealed: bytes, identity: Identity, evidence: UUID) -> bytes:
     """Return the frame of a queued body; `lookup` gives the secret of a key id, and raises if it is gone."""
     secret = lookup(intake_key_id(sealed))
     key = hkdf_expand(secret, _INTAKE_INFO + sealed[1 + _KEY_ID : _INTAKE_HEADER])
@@ -130,7 +128,7 @@ def intake_key_id(sealed: bytes) -> bytes:
 
 
 def intake_digest(key: IntakeKey, content: bytes, identity: Identity) -> bytes:
-    """Return 8 bytes by which a repeat is known while queued; equal contents of two identities share nothing."""
+    """Return 8 bytes by which a repeat is known while queued; equal contents elsewhere share nothing."""
     message = b"".join((_SAME_INFO, lp(*identity.fields()), content))
     return hmac.digest(key.secret, message, "sha256")[:8]
 

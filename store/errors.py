@@ -2,7 +2,7 @@
 
     CustodyError
     ├── Unavailable      ├── Corrupt     ├── Malformed   ├── Unauthenticated
-    ├── Conflict         ├── Refused     └── NotFound
+    ├── Conflict         ├── Refused     ├── NotFound    └── RowRefused
     ConfigFaults         (raised at start only, never an answer)
 
 Messages hold reasons and our own words, never content, keys, tokens or values that came from a caller.
@@ -23,7 +23,14 @@ class CustodyError(Exception):
 
 
 class Unavailable(CustodyError):
-    """A part of ours is away: an outage, never a refusal. Trying again makes sense."""
+    """A part of ours is away: an outage, never a refusal. Trying again makes sense.
+
+    `cause` is the class name of what failed below, for the log.
+    """
+
+    def __init__(self, reason: Reason, cause: str = "") -> None:
+        super().__init__(reason, cause)
+        self.cause = cause
 
 
 class Conflict(CustodyError):
@@ -36,6 +43,14 @@ class Corrupt(CustodyError):
 
 class Refused(CustodyError):
     """A policy said no; carries its reason across a call."""
+
+
+class RowRefused(CustodyError):
+    """The database will never take this row, whatever it takes of others; `cause` names the constraint or error."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(Reason.WRITE_FAILED, cause)
+        self.cause = cause
 
 
 class Malformed(CustodyError):
@@ -59,7 +74,7 @@ class Unauthenticated(CustodyError):
         super().__init__(reason, detail)
 
 
-class ConfigFaults(Exception):  # noqa: N818 - several faults at once, not one error
+class ConfigFaults(Exception):
     """Settings that cannot be worked with; every fault is listed, not only the first."""
 
     def __init__(self, faults: Sequence[str]) -> None:

@@ -30,7 +30,9 @@ _WORDS: Final[Mapping[tuple[str, str], frozenset[str]]] = MappingProxyType(
         ("hold", "op"): frozenset({"place", "release"}),
         ("hold", "sk"): frozenset({"part", "run", "scope"}),
         ("revoke", "op"): frozenset({"revoke", "restore", "withdraw"}),
-        ("purge", "w"): frozenset({"erased", "retention_expired", "source_unavailable", "dependency_changed"}),
+        ("purge", "w"): frozenset(
+            {"erased", "retention_expired", "source_unavailable", "dependency_changed"}
+        ),
         ("resume", "why"): frozenset({"rolled_back"}),
     }
 )
@@ -53,7 +55,7 @@ def leaf(kind: str, **fields: Value) -> bytes:
     return canonical_json({"k": kind, "v": 1} | {name: _plain(value) for name, value in fields.items()})
 
 
-def meta_bytes(
+def meta_bytes(  # noqa: PLR0913 - the committed fields, each by its name
     identity: Identity,
     *,
     bucket: UUID,

@@ -1,0 +1,91 @@
+"""Receipts: the evidence id with a tag of ours that binds what was answered, when, and to which scope.
+
+A receipt is all that is left of an outcome that the store did not record; it must be cheap to give.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from policies.kinds import Capture, Kind
+from policies.reasons import Reason
+from store import errors, tokens
+from store.ids import EvidenceId, ScopeId
+
+PREFIX: Final = "cr1."
+
+# 128 bits: identities may be long, and a receipt stands in a URL.
+_TAG_BYTES: Final = 16
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a receipt says was answered first."""
+
+    evidence: EvidenceId
+    run: str
+    exchange: str
+    attempt: str
+    kind: Kind
+    capture: Capture
+    reason: Reason | None
+    first_at: datetime
+
+
+class _Wire(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    evidence: UUID
+    run: str
+    exchange: str
+    attempt: str
+    kind: Kind
+    capture: Capture
+    reason: Reason | None
+    first_at_us: int
+
+
+_encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")
+_decoder: Final = msgspec.msgpack.Decoder(_Wire)
+
+
+def issue(key: bytes, scope: ScopeId, claims: Claims) -> str:
+    """Return the text of a receipt; one HMAC."""
+    payload = _encoder.encode(
+        (
+            claims.evidence,
+            claims.run,
+            claims.exchange,
+            claims.attempt,
+            claims.kind,
+            claims.capture,
+            claims.reason,
+            (claims.first_at - _EPOCH) // _MICROSECOND,
+        )
+    )
+    return tokens.sign(PREFIX, key, payload, scope.bytes, tag_bytes=_TAG_BYTES)
+
+
+def read(key: bytes, scope: ScopeId, text: str) -> Claims:
+    """Return what a receipt says; NotFound unless we gave it to this scope."""
+    payload = tokens.verified(PREFIX, key, text, scope.bytes, tag_bytes=_TAG_BYTES)
+    if payload is None:
+        raise errors.NotFound
+    try:
+        wire = _decoder.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise errors.NotFound from error
+    return Claims(
+        evidence=EvidenceId(wire.evidence),
+        run=wire.run,
+        exchange=wire.exchange,
+        attempt=wire.attempt,
+        kind=wire.kind,
+        capture=wire.capture,
+        reason=wire.reason,
+        first_at=_EPOCH + wire.first_at_us * _MICROSECOND,
+    )
