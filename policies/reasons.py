@@ -293,8 +293,8 @@ OUTCOMES: frozenset[Reason] = frozenset(
 ) | {Reason.QUEUE_UNAVAILABLE, Reason.STORE_UNAVAILABLE}
 
 # What a client may say in a gap: its own losses, what its ticket or a refused declaration told it before any
-# content was touched, and what an answer with `recorded: false` left for it to report. Never what only the store
-# can find.
+# content was touched, and what an answer with `recorded: false` left for it to report. Never what only the
+# store can find.
 CLIENT_REASONS: frozenset[Reason] = OUTCOMES - {
     Reason.WRITE_FAILED,
     Reason.QUEUE_ENTRY_LOST,

@@ -1,0 +1,92 @@
+"""Whether there is room. Full means an explicit refusal of the newcomer, never an eviction.
+
+Fails closed: once a bound is reached the next one is refused. Waiting bytes are sealed bytes (what the queue
+holds); captured bytes are exact bytes (what the run's limit is about).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from policies.decisions import ALLOW, Decision, Refuse
+from policies.limits import RunLimits, ScopeLimits, ShardLimits
+from policies.reasons import Reason
+
+# Purging needs room to work, so that captures stop before the disk is full.
+DISK_SHARE: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An amount of parts and their bytes."""
+
+    parts: int = 0
+    bytes: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse counts that cannot be counts."""
+        if self.parts < 0 or self.bytes < 0:
+            message = "an amount is not negative"
+            raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits for the writers in a run, its scope and its shard, and what the run has captured so far."""
+
+    run: Use = Use()
+    run_notes: int = 0
+    captured: Use = Use()
+    scope: Use = Use()
+    shard: Use = Use()
+
+
+def admit_part(
+    waiting: Waiting,
+    exact_bytes: int,
+    sealed_bytes: int,
+    run_limits: RunLimits,
+    scope_limits: ScopeLimits,
+    shard_limits: ShardLimits,
+) -> Decision:
+    """Decide whether one more part fits: its own size, the run's totals, then run, scope, share and shard."""
+    exact, sealed = Use(1, exact_bytes), Use(1, sealed_bytes)
+    if exact_bytes > run_limits.part_bytes:
+        return Refuse(Reason.PART_TOO_LARGE)
+    if waiting.captured.parts + exact.parts > run_limits.run_parts:
+        return Refuse(Reason.RUN_PART_LIMIT)
+    if waiting.captured.bytes + exact.bytes > run_limits.run_bytes:
+        return Refuse(Reason.RUN_BYTE_LIMIT)
+    room = (
+        _fits(waiting.run, sealed, run_limits.run_waiting_parts, run_limits.run_waiting_bytes)
+        and _fits(waiting.scope, sealed, scope_limits.waiting_parts, scope_limits.waiting_bytes)
+        and _fair(waiting, sealed, scope_limits.share, shard_limits)
+        and _fits(waiting.shard, sealed, shard_limits.parts, shard_limits.bytes)
+    )
+    return ALLOW if room else Refuse(Reason.CAPACITY_EXCEEDED)
+
+
+def admit_note(waiting: Waiting, run_limits: RunLimits) -> Decision:
+    """Decide whether one more attempt state, gap or fact fits; they are counted apart from parts."""
+    if waiting.run_notes < run_limits.run_waiting_notes:
+        return ALLOW
+    return Refuse(Reason.CAPACITY_EXCEEDED)
+
+
+def admit_disk(used_bytes: int, limit_bytes: int | None) -> Decision:
+    """Decide whether the database's disk takes new captures; without a limit nobody asked for a decision."""
+    if limit_bytes is None or used_bytes < DISK_SHARE * limit_bytes:
+        return ALLOW
+    return Refuse(Reason.CAPACITY_EXCEEDED)
+
+
+def _fits(use: Use, more: Use, parts: float, size: float) -> bool:
+    return use.parts + more.parts <= parts and use.bytes + more.bytes <= size
+
+
+def _fair(waiting: Waiting, more: Use, share: float, shard: ShardLimits) -> bool:
+    """Keep a scope to its share of what the others leave free, so that none can starve them."""
+    others_parts = max(0, waiting.shard.parts - waiting.scope.parts)
+    others_bytes = max(0, waiting.shard.bytes - waiting.scope.bytes)
+    return _fits(
+        waiting.scope, more, share * (shard.parts - others_parts), share * (shard.bytes - others_bytes)
+    )
