@@ -46,7 +46,7 @@ class Refused(CustodyError):
 
 
 class RowRefused(CustodyError):
-    """The database will never take this row, whatever it takes of others; `cause` names the constraint or error."""
+    """The database will never take this row, whatever it takes of others; `cause` names the constraint."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(Reason.WRITE_FAILED, cause)
