@@ -1,0 +1,67 @@
+"""Fixtures that every test may use: the two services, a migrated database, an empty queue, a key directory."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tests.support import databases, loopback, services
+
+# A machine that several people share makes deadlines of single examples a matter of luck.
+hypothesis.settings.register_profile("custody", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("custody")
+
+
+def pytest_configure() -> None:
+    loopback.refuse_everything_else()
+    # Whatever the caller's shell has set, tests begin from the defaults.
+    for name in [name for name in os.environ if name.startswith("CUSTODY_")]:
+        if not name.startswith("CUSTODY_TEST_"):
+            del os.environ[name]
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL server, as its superuser; its databases are made and dropped by the fixtures below."""
+    with services.postgres() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def valkey_url() -> Iterator[str]:
+    """A Valkey server, in whatever state the last test left it."""
+    with services.valkey() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def template_database(postgres_url: str) -> Iterator[str]:
+    """Name of a migrated database that is only ever copied."""
+    name = asyncio.run(databases.make_template(postgres_url))
+    yield name
+    asyncio.run(databases.drop(postgres_url, name))
+
+
+@pytest.fixture
+async def database_url(postgres_url: str, template_database: str) -> AsyncIterator[str]:
+    """A migrated database of this test's own, as its owner."""
+    async with databases.clone_of(postgres_url, template_database) as url:
+        yield url
+
+
+@pytest.fixture
+def redis_url(valkey_url: str) -> str:
+    """An empty Valkey database."""
+    services.flush(valkey_url)
+    return valkey_url
+
+
+@pytest.fixture
+def keys_dir(tmp_path: Path) -> Path:
+    """A key directory as it must be: ours alone."""
+    directory = tmp_path / "keys"
+    directory.mkdir(mode=0o700)
+    return directory

@@ -1,0 +1,68 @@
+"""One PostgreSQL and one Valkey for a whole test session: embedded ones, or those that the environment names.
+
+CUSTODY_TEST_DATABASE_URL must be a superuser's; CUSTODY_TEST_REDIS_URL must name an empty database, which is flushed.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+from store.embedded import start_postgres, start_valkey
+
+
+@contextmanager
+def short_directory() -> Iterator[Path]:
+    """Give a directory whose sockets have short paths, and through which the server's user may pass."""
+    directory = Path(tempfile.mkdtemp(prefix="cu-", dir="/tmp"))  # noqa: S108 - mkdtemp makes it ours alone
+    directory.chmod(0o711)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """Address of the session's PostgreSQL, as a superuser."""
+    if named := os.environ.get("CUSTODY_TEST_DATABASE_URL"):
+        yield named
+        return
+    with short_directory() as directory:
+        server = start_postgres(directory / "p", durable=False)
+        try:
+            yield server.url
+        finally:
+            server.stop()
+
+
+@contextmanager
+def valkey() -> Iterator[str]:
+    """Address of the session's Valkey."""
+    if named := os.environ.get("CUSTODY_TEST_REDIS_URL"):
+        _refuse_one_in_use(named)
+        yield named
+        return
+    with short_directory() as directory:
+        server = start_valkey(directory / "v", durable=False)
+        try:
+            yield server.url
+        finally:
+            server.stop()
+
+
+def flush(redis_url: str) -> None:
+    """Empty the database that the address names, and no other."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushdb()
+
+
+def _refuse_one_in_use(redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        if client.dbsize():
+            message = "CUSTODY_TEST_REDIS_URL names a database that holds keys, and the tests flush it"
+            raise RuntimeError(message)
