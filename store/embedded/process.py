@@ -38,10 +38,7 @@ class Server:
 
     def stop(self) -> None:
         """Stop in order and wait for it; a second call does nothing."""
-        for pipe in (self.watcher.stdin, self.watcher.stdout):
-            if pipe is not None:
-                pipe.close()
-        self.watcher.wait()
+        _let_go(self.watcher)
 
 
 @contextmanager
@@ -95,7 +92,6 @@ def start(wanted: Start, lock: int) -> Server:
     deadline = monotonic() + _START_S
     while not wanted.is_up():
         if watcher.poll() is not None or monotonic() > deadline:
-            server.stop()
             raise _did_not_start(wanted, watcher, log)
         time.sleep(_STEP_S)
     return server
@@ -137,8 +133,16 @@ def _watcher(wanted: Start, lock: int, log: Path) -> subprocess.Popen[str]:
         )
 
 
+def _let_go(watcher: subprocess.Popen[str]) -> None:
+    """Close the life line, upon which the watcher stops the server, and wait until both are gone."""
+    for pipe in (watcher.stdin, watcher.stdout):
+        if pipe is not None:
+            pipe.close()
+    watcher.wait()
+
+
 def _did_not_start(wanted: Start, watcher: subprocess.Popen[str], log: Path) -> EmbeddedFault:
-    watcher.communicate()
+    _let_go(watcher)
     lines = log.read_text("utf-8", "replace").splitlines()
     last = lines[-1].strip() if lines else "it said nothing"
     return EmbeddedFault(f"{wanted.name} did not start ({log}): {last}")

@@ -18,7 +18,7 @@ from store.embedded import start_postgres, start_valkey
 @contextmanager
 def short_directory() -> Iterator[Path]:
     """Give a directory whose sockets have short paths, and through which the server's user may pass."""
-    directory = Path(tempfile.mkdtemp(prefix="cu-", dir="/tmp"))  # noqa: S108 - mkdtemp makes it ours alone
+    directory = Path(tempfile.mkdtemp(prefix="cu-", dir="/tmp"))
     directory.chmod(0o711)
     try:
         yield directory
