@@ -1,0 +1,176 @@
+"""One JSON line per request and job on standard output, with fields from a closed list and nothing else.
+
+Fails closed: a field that is not on the list is dropped, and of an exception only its class and our own frames stay.
+"""
+
+import logging
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Final, TextIO
+
+import structlog
+from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+
+# Ids, closed words, numbers and names that we gave: never text from a caller, never a size beyond its class.
+FIELDS: Final = frozenset(
+    {
+        "age_s",
+        "bucket",
+        "capture",
+        "cause",
+        "commit",
+        "count",
+        "duration_ms",
+        "duty",
+        "erasure",
+        "error",
+        "event",
+        "evidence",
+        "frames",
+        "hold",
+        "key_id",
+        "kind",
+        "lag_s",
+        "level",
+        "logger",
+        "method",
+        "migration",
+        "outcome",
+        "process",
+        "reason",
+        "request_id",
+        "role",
+        "route",
+        "run_uid",
+        "scope_id",
+        "shard",
+        "size_class",
+        "span",
+        "stage",
+        "state",
+        "status",
+        "table",
+        "trace",
+        "ts",
+        "version",
+    }
+)
+
+# Libraries that quote what they handle, or say much; through our pipe, and only what is wrong.
+_QUIET: Final = ("arq", "httpx", "httpcore", "asyncio", "granian", "_granian", "redis", "litestar", "uvicorn")
+
+# Events have names, not sentences: what was put together from values is no name.
+_NAME: Final = re.compile(r"[a-z][a-z0-9_.]{0,63}")
+
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_OURS: Final = tuple(str(_ROOT / name) for name in ("policies", "store", "workers", "console"))
+_LONGEST: Final = 200
+
+
+def configure(level: str = "info", stream: TextIO | None = None) -> None:
+    """Send all logging of this process, ours and libraries', through one pipe."""
+    out = stream or sys.stdout
+    structlog.configure(
+        processors=[structlog.contextvars.merge_contextvars, *_SHARED, _RENDER],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(out),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[_of_library, *_SHARED, _RENDER]))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    # Else a line that cannot be formatted is printed with its arguments.
+    logging.raiseExceptions = False
+    logging.captureWarnings(capture=True)
+    for name in _QUIET:
+        _quieten(logging.getLogger(name))
+    _take_uncaught()
+
+
+def logger() -> FilteringBoundLogger:
+    """Return the logger; what it is given beyond `FIELDS` never appears."""
+    bound: FilteringBoundLogger = structlog.get_logger()
+    return bound
+
+
+def _take_uncaught() -> None:
+    """Python prints what nobody caught with its message; log it instead."""
+    sys.excepthook = lambda _, error, __: _uncaught(error)
+    threading.excepthook = lambda args: _uncaught(args.exc_value)
+    sys.unraisablehook = lambda args: _uncaught(args.exc_value)
+
+
+def _uncaught(error: BaseException | None) -> None:
+    if not isinstance(error, KeyboardInterrupt):
+        logger().error("uncaught", exc_info=error)
+
+
+def _quieten(library: logging.Logger) -> None:
+    library.handlers.clear()
+    library.setLevel(logging.WARNING)
+    library.propagate = True
+
+
+def _of_library(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Keep of a library's line who said it, not what: its message may quote a row, a job or an address."""
+    record: logging.LogRecord = event["_record"]
+    kept: EventDict = {"event": "library", "logger": record.name, "level": record.levelname.lower()}
+    if record.exc_info:
+        kept["exc_info"] = record.exc_info
+    return kept
+
+
+def _exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    error = _error(event.pop("exc_info", None))
+    if error is not None:
+        event["error"] = type(error).__name__
+        event["trace"] = list(_frames(error.__traceback__))
+    return event
+
+
+def _error(info: object) -> BaseException | None:
+    if info is True:
+        return sys.exc_info()[1]
+    if isinstance(info, tuple):
+        info = info[1]
+    return info if isinstance(info, BaseException) else None
+
+
+def _frames(trace: TracebackType | None) -> Iterator[str]:
+    while trace is not None:
+        frame: FrameType = trace.tb_frame
+        if frame.f_code.co_filename.startswith(_OURS):
+            yield f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+
+
+def _listed(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    listed = {name: _plain(value) for name, value in event.items() if name in FIELDS}
+    if _NAME.fullmatch(str(event.get("event"))) is None:
+        listed["event"] = "unnamed"
+    return listed
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value[:_LONGEST]]
+    # bytes have no place in a line, and the repr of an exception is its message.
+    if isinstance(value, bytes | BaseException):
+        return type(value).__name__
+    return str(value)[:_LONGEST]
+
+
+_SHARED: Final[list[Processor]] = [
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+    _exception,
+    _listed,
+]
+# JSON escapes controls and everything beyond ASCII: no line can forge another, or a terminal's colours.
+_RENDER: Final = structlog.processors.JSONRenderer(sort_keys=True, ensure_ascii=True)
