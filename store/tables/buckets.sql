@@ -1,0 +1,95 @@
+-- name: longest_retention_s the longest retention that any scope allows; null without a scope
+SELECT max(retention_max_s) FROM scopes
+
+-- name: short_of_buckets whether some scope lacks the buckets of the far end; a probe of one index a scope
+SELECT EXISTS (
+    SELECT 1 FROM scopes s
+    WHERE NOT EXISTS (
+        SELECT 1 FROM buckets b
+        WHERE b.scope_id = s.scope_id
+          AND b.span_start > now() + make_interval(secs => $1 + (SELECT max(retention_max_s) FROM scopes))
+    )
+)
+
+-- name: missing which scopes have no bucket for which of these spans
+SELECT s.scope_id, w.span_start, w.span_end
+FROM scopes s CROSS JOIN unnest($1::timestamptz[], $2::timestamptz[]) AS w (span_start, span_end)
+WHERE NOT EXISTS (SELECT 1 FROM buckets b WHERE b.scope_id = s.scope_id AND b.span_start = w.span_start)
+ORDER BY s.scope_id, w.span_start
+LIMIT $3
+
+-- name: insert what a writer finds has its key and its partition; a row made meanwhile by another process stays
+INSERT INTO buckets (scope_id, bucket_id, span_start, span_end)
+SELECT b.scope_id, b.bucket_id, b.span_start, b.span_end
+FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::timestamptz[])
+    AS b (scope_id, bucket_id, span_start, span_end)
+ON CONFLICT ON CONSTRAINT buckets_span_once DO NOTHING
+RETURNING bucket_id
+
+-- name: holding the bucket of a scope whose span contains an instant, kept from expiring until the transaction ends
+SELECT scope_id, bucket_id, span_start, span_end, state
+FROM buckets
+WHERE scope_id = $1 AND span_start <= $2 AND span_end > $2
+ORDER BY span_start DESC
+LIMIT 1
+FOR SHARE
+
+-- name: by_id one bucket
+SELECT scope_id, bucket_id, span_start, span_end, state
+FROM buckets
+WHERE scope_id = $1 AND bucket_id = $2
+
+-- name: lock_shared keep one bucket from expiring until the transaction ends
+SELECT scope_id, bucket_id, span_start, span_end, state
+FROM buckets
+WHERE scope_id = $1 AND bucket_id = $2
+FOR SHARE
+
+-- name: lock_alone wait for every writer of one bucket and keep others out
+SELECT scope_id, bucket_id, span_start, span_end, state
+FROM buckets
+WHERE scope_id = $1 AND bucket_id = $2
+FOR UPDATE
+
+-- name: live every bucket that has not expired, for the check that opens each of them
+SELECT scope_id, bucket_id, span_start, span_end, state
+FROM buckets
+WHERE state = 'live'
+ORDER BY scope_id, span_start
+
+-- name: due_spans spans whose end has come and that still have something to be destroyed, oldest first
+SELECT span_start, min(span_end) AS span_end, bool_or(state = 'expired') AS begun
+FROM buckets
+WHERE span_end <= now() AND state <> 'destroyed'
+GROUP BY span_start
+ORDER BY span_start
+LIMIT $1
+
+-- name: of_span every bucket of one span, over all scopes
+SELECT scope_id, bucket_id, span_start, span_end, state
+FROM buckets
+WHERE span_start = $1 AND state <> 'destroyed'
+ORDER BY scope_id
+
+-- name: alive_in_span how many buckets of a span have not expired yet
+SELECT count(*) FROM buckets WHERE span_start = $1 AND state = 'live'
+
+-- name: part_leaves how many parts were ever stored in a bucket, whatever became of them
+SELECT (SELECT count(*) FROM bodies WHERE span_start = $3 AND scope_id = $1)
+     + (SELECT count(*) FROM parts p
+        WHERE p.scope_id = $1 AND p.bucket_id = $2 AND p.state <> 'stored'
+          AND NOT EXISTS (SELECT 1 FROM bodies b
+                          WHERE b.span_start = $3 AND b.scope_id = $1 AND b.evidence = p.evidence))
+
+-- name: stored_since whether a bucket took a part at or after an instant
+SELECT EXISTS (SELECT 1 FROM parts WHERE scope_id = $1 AND bucket_id = $2 AND stored_at >= $3)
+
+-- name: mark_expired from now on the bucket is one act away from being gone
+UPDATE buckets SET state = 'expired', expired_at = now() WHERE scope_id = $1 AND bucket_id = $2 AND state = 'live'
+
+-- name: mark_destroyed the bucket's key is gone, so its content is gone from every backup too
+UPDATE buckets SET state = 'destroyed', destroyed_at = now()
+WHERE scope_id = $1 AND bucket_id = $2 AND state = 'expired'
+
+-- name: oldest_undestroyed since when content that has expired is still on the disk
+SELECT min(span_end) FROM buckets WHERE span_end <= now() AND state <> 'destroyed'
