@@ -1,0 +1,29 @@
+"""The write queue: between an answer `queued` and the transaction that stores. The only place that speaks to Redis.
+
+Bounded in every direction, it reserves when it appends and gives back when a writer settles; both happen inside Redis.
+"""
+
+from store.queue.entries import Entry, GapHeader, Header, PartHeader, StateHeader, encode
+from store.queue.frames import Answer, Depth, Frame, NoteFrame, PartFrame, RunView, Settled, Settlement
+from store.queue.keys import RunKey, shard_of
+from store.queue.queue import Queue
+
+__all__ = [
+    "Answer",
+    "Depth",
+    "Entry",
+    "Frame",
+    "GapHeader",
+    "Header",
+    "NoteFrame",
+    "PartFrame",
+    "PartHeader",
+    "Queue",
+    "RunKey",
+    "RunView",
+    "Settled",
+    "Settlement",
+    "StateHeader",
+    "encode",
+    "shard_of",
+]

@@ -1,0 +1,108 @@
+"""Connections to Redis: bounded, with a deadline on everything, never trying again by themselves.
+
+An unanswered command may have happened. Whether to send it again is for whoever knows its identity, not for a socket.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from redis import exceptions
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from policies.reasons import Reason
+from store.errors import Unavailable
+
+# A server that is silent for so long is away, whatever its socket says.
+SILENCE_S: Final = 2.0
+# What one call may take in all, waiting for a connection included.
+CALL_S: Final = 5.0
+# The longest that a writer asks the server to hold its answer back while nothing waits.
+BLOCK_S: Final = 5.0
+# Two calls of each shard under way: one is worked on while the next is on the wire.
+FLIGHTS: Final = 2
+
+_CALLS: Final = 16
+_READERS: Final = 16
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn what redis-py and the socket raise into `queue_unavailable`; messages of the server can hold keys."""
+    try:
+        yield
+    except (exceptions.RedisError, OSError, TimeoutError) as fault:
+        raise Unavailable(Reason.QUEUE_UNAVAILABLE, cause=type(fault).__name__) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Three pools, so that a writer's long wait and a slow question never stand before an append."""
+
+    appends: Redis
+    calls: Redis
+    readers: Redis
+
+    @classmethod
+    def to(cls, url: str, shards: int) -> "Links":
+        """Prepare the pools for an address; nothing is connected yet."""
+        return cls(
+            _client(url, FLIGHTS * shards, SILENCE_S),
+            _client(url, _CALLS, SILENCE_S),
+            _client(url, max(_READERS, 2 * shards + 1), BLOCK_S + SILENCE_S),
+        )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await asyncio.gather(*(client.aclose() for client in (self.appends, self.calls, self.readers)))
+
+
+def _client(url: str, connections: int, silence_s: float) -> Redis:
+    pool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=connections,
+        timeout=SILENCE_S,
+        socket_timeout=silence_s,
+        socket_connect_timeout=SILENCE_S,
+        retry=Retry(NoBackoff(), 0),
+        decode_responses=False,
+    )
+    client: Redis = Redis.from_pool(pool)
+    return client
+
+
+async def faults_of(client: Redis) -> list[str]:
+    """Say what of this server does not suit a queue that must not lose what it has answered `queued`."""
+    try:
+        async with asyncio.timeout(CALL_S):
+            facts = await client.info("memory", "persistence", "cluster")
+            return _faults(facts, await _saves(client))
+    except (exceptions.RedisError, OSError, TimeoutError) as fault:
+        return [f"Redis does not answer ({type(fault).__name__})"]
+
+
+def _faults(facts: dict[str, Any], saves: bool) -> Sequence[str]:
+    policy = facts.get("maxmemory_policy", "unknown")
+    found = []
+    if policy != "noeviction":
+        found.append(f"Redis evicts: maxmemory-policy is {policy} and must be noeviction")
+    if not facts.get("aof_enabled") and not saves:
+        found.append("Redis keeps nothing over a restart: set appendonly yes")
+    if facts.get("aof_enabled") and facts.get("aof_last_write_status", "ok") != "ok":
+        found.append("Redis cannot write its append-only file: its disk is full or broken")
+    if facts.get("cluster_enabled"):
+        found.append("Redis is a cluster, which this version does not speak to: name a single node")
+    return found
+
+
+async def _saves(client: Redis) -> bool:
+    """Whether snapshots are set up; a hosted server that does not tell counts as one that does not save."""
+    try:
+        answer = await client.config_get("save")
+    except exceptions.ResponseError:
+        return False
+    return bool(answer.get("save"))

@@ -1,0 +1,113 @@
+"""What goes into the queue, what it answers, and what a writer says became of an entry."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+from uuid import UUID
+
+from policies.reasons import Reason
+from store.queue.keys import RunKey
+
+Outcome: TypeAlias = Literal["stored", "noted", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run as the queue knows it; `state` is `open`, `closing`, or the reason why it takes no more parts."""
+
+    run_uid: UUID
+    state: str
+    policy_version: int
+    retain_until: datetime
+    temporary: bool
+    announced: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PartFrame:
+    """A sealed part. `digest` is the keyed digest that tells same bytes from others while the part is pending."""
+
+    key: RunKey
+    exchange: str
+    attempt: str
+    kind: str
+    evidence: UUID
+    header: bytes
+    sealed: bytes
+    exact_bytes: int
+    key_id: bytes
+    digest: bytes
+    session: str | None = None
+    sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteFrame:
+    """An attempt state or a gap; `reason` is for gaps that the store itself says."""
+
+    key: RunKey
+    type: Literal["state", "gap"]
+    header: bytes
+    reason: Reason | None = None
+
+
+Frame: TypeAlias = PartFrame | NoteFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the queue says to one frame.
+
+    `absent` means that the queue does not know the run: rebuild it and ask again. For `exists`, `key_id` and `digest`
+    are those of the part that is pending, and None once it is stored. `recorded` says that the store will remember a
+    refusal: as a gap queued in the same call, or, in a temporary run, as a count.
+    """
+
+    outcome: Literal["queued", "exists", "refused", "absent"]
+    reason: Reason | None = None
+    evidence: UUID | None = None
+    pending: bool = False
+    key_id: bytes | None = None
+    digest: bytes | None = None
+    recorded: bool = False
+
+
+QUEUED: Final = Answer("queued")
+ABSENT: Final = Answer("absent")
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What became of one entry; the identity and `sealed_bytes` are for parts only."""
+
+    entry_id: str
+    key: RunKey
+    type: Literal["part", "state", "gap"]
+    outcome: Outcome
+    reason: Reason | None = None
+    exchange: str = ""
+    attempt: str = ""
+    kind: str = ""
+    evidence: UUID | None = None
+    sealed_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a waiter is told: `stored`, or `refused` with its reason."""
+
+    outcome: str
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much waits in a shard; `oldest_age_s` is 0 where nothing waits."""
+
+    shard: int
+    parts: int
+    bytes: int
+    notes: int
+    oldest_age_s: float
+    stream_length: int

@@ -1,0 +1,181 @@
+"""The write queue as the rest of the service sees it. Nobody else speaks to its Redis."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Self
+from uuid import UUID
+
+from policies.limits import RunLimits, ScopeLimits, ShardLimits
+from store.queue.appends import Appends
+from store.queue.connection import Links, faults_of
+from store.queue.entries import Entry
+from store.queue.frames import Answer, Depth, Frame, RunView, Settled, Settlement
+from store.queue.keys import RunKey, all_shards
+from store.queue.runs import Runs
+from store.queue.upkeep import Upkeep
+from store.queue.waiters import Waiters
+from store.queue.writing import Writing
+
+if TYPE_CHECKING:
+    from store.config import Settings
+
+
+class Queue:
+    """Shards of streams, and the reservations for what lies in them.
+
+    Every method raises `Unavailable(queue_unavailable)` where Redis does not do its part, and never waits for long.
+    """
+
+    def __init__(self, url: str, *, shards: int, shard_limits: ShardLimits, waiters: int = 256) -> None:
+        """Prepare for the server at `url`; it is connected to when first used, so a start needs no server."""
+        self._links = Links.to(url, shards)
+        keys = all_shards(shards)
+        self.shards: Sequence[int] = tuple(keys)
+        self._runs = Runs(self._links.calls, keys)
+        self._appends = Appends(self._links.appends, keys, shard_limits)
+        self._writing = Writing(self._links, keys)
+        self._upkeep = Upkeep(self._links.calls, keys)
+        self._waiters = Waiters(self._links.readers, waiters)
+
+    @classmethod
+    def open(cls, settings: "Settings") -> Self:
+        """Prepare for the server that the settings name."""
+        if settings.redis_url is None:
+            raise ValueError("the queue needs an address: CUSTODY_REDIS_URL is not set")
+        return cls(
+            settings.redis_url.reveal(),
+            shards=settings.queue_shards,
+            shard_limits=settings.shard_limits(),
+            waiters=settings.waiters,
+        )
+
+    async def close(self) -> None:
+        """Let calls under way end, then close every connection."""
+        await self._appends.close()
+        await self._waiters.close()
+        await self._links.close()
+
+    async def check(self) -> list[str]:
+        """Say in words what of the server does not suit; an empty list means that all is well."""
+        return await faults_of(self._links.calls)
+
+    # --- runs
+
+    async def open_run(
+        self,
+        key: RunKey,
+        *,
+        run_uid: UUID,
+        state: str,
+        policy_version: int,
+        retain_until: datetime,
+        temporary: bool,
+        run_limits: RunLimits,
+        scope_limits: ScopeLimits,
+        captured_parts: int = 0,
+        captured_bytes: int = 0,
+        stored: Iterable[tuple[str, str, str, UUID]] = (),
+        refresh_limits: bool = False,
+    ) -> None:
+        """Let the queue know a run, if it does not; what waits of it is counted from the stream.
+
+        A run that it knows is only ever narrowed by this, and with `refresh_limits` takes over the limits of a newer
+        policy version. `stored` are the identities (exchange, attempt, kind, evidence) that the database holds.
+        """
+        await self._runs.open(
+            key, run_uid=run_uid, state=state, policy_version=policy_version, retain_until=retain_until,
+            temporary=temporary, run_limits=run_limits, scope_limits=scope_limits, captured_parts=captured_parts,
+            captured_bytes=captured_bytes, stored=stored, refresh_limits=refresh_limits,
+        )  # fmt: skip
+
+    async def narrow_run(
+        self, key: RunKey, *, state: str | None = None, retain_until: datetime | None = None
+    ) -> None:
+        """Lower a run, at once and for every process; never raises it. `state` is a reason's word."""
+        await self._runs.narrow(key, state, retain_until)
+
+    async def close_run(self, key: RunKey, sessions: Mapping[str, int], until: datetime) -> bool:
+        """From now on take only what the sessions announced, and that until `until`; False if the run is not known."""
+        return await self._runs.close(key, sessions, until)
+
+    async def forget_run(self, key: RunKey) -> bool:
+        """Drop a run of which nothing waits; False if something does."""
+        return await self._runs.forget(key)
+
+    async def run_view(self, key: RunKey) -> RunView | None:
+        """Return the run as the queue knows it."""
+        return await self._runs.view(key)
+
+    async def identity(self, key: RunKey, exchange: str, attempt: str, kind: str) -> Answer | None:
+        """Return `exists`, pending or stored, or None if the queue knows of no such part."""
+        return await self._runs.identity(key, exchange, attempt, kind)
+
+    # --- runtimes
+
+    async def append(self, frames: Sequence[Frame]) -> list[Answer]:
+        """Queue what fits, and say of each frame what became of it, in order.
+
+        Raises Unavailable if any of them got no answer; sending all of them again is harmless.
+        """
+        return await self._appends.append(frames)
+
+    async def wait_settled(self, evidence: UUID, timeout_s: float) -> Settled | None:
+        """Wait until a part is settled; None if it was not in time, or too many wait already."""
+        return await self._waiters.wait(evidence, timeout_s)
+
+    def on_narrowed(self, heard: Callable[[RunKey], None]) -> None:
+        """Call `heard` for each run that any process narrows or closes; a copy of it is then out of date."""
+        self._waiters.on_narrowed(heard)
+
+    # --- writers
+
+    async def take(self, shard: int, consumer: str, count: int, block_ms: int) -> list[Entry]:
+        """Take up to `count` entries that nobody has, waiting up to `block_ms` (at most 5,000) for the first."""
+        return await self._writing.take(shard, consumer, count, block_ms)
+
+    async def reclaim(self, shard: int, consumer: str, idle_ms: int, count: int) -> list[Entry]:
+        """Take over entries whose writer has not settled them for `idle_ms`; they say how often they were delivered."""
+        entries, vanished = await self._writing.reclaim(shard, consumer, idle_ms, count)
+        if vanished:
+            # Somebody took entries out behind our back: what was reserved for them would never be given back.
+            await self._upkeep.recount(shard)
+        return entries
+
+    async def settle(self, shard: int, settlements: Sequence[Settlement]) -> list[bool]:
+        """End entries and give back what was reserved; False where another writer had already done so."""
+        return await self._writing.settle(shard, settlements)
+
+    async def leave(self, shard: int, consumer: str) -> bool:
+        """Take a consumer's name off the list; False (and nothing done) while it still holds entries."""
+        return await self._writing.leave(shard, consumer)
+
+    # --- upkeep
+
+    async def depth(self) -> list[Depth]:
+        """Say how much waits in each shard."""
+        return await self._upkeep.depth()
+
+    async def outcomes(self) -> Mapping[str, int]:
+        """Count `stored` and each reason, over all shards, since the queue began."""
+        return await self._upkeep.outcomes()
+
+    async def recount(self, shard: int) -> int:
+        """Make all reservations say what the stream holds; return how many were wrong."""
+        return await self._upkeep.recount(shard)
+
+    async def epochs(self) -> Mapping[int, str | None]:
+        """Return the epoch of each shard; None, or another than before, means that the shard was lost."""
+        return await self._upkeep.epochs()
+
+    async def ensure_epoch(self, shard: int) -> str:
+        """Return a shard's epoch, beginning one where there is none."""
+        return await self._upkeep.ensure_epoch(shard)
+
+    async def rewrite_file(self) -> None:
+        """Have the append-only file written anew, so that it holds nothing that was settled."""
+        await self._upkeep.rewrite_file()
+
+    @property
+    def unreadable(self) -> int:
+        """How many deliveries this process left to a newer writer since it began."""
+        return self._writing.unreadable

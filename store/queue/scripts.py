@@ -1,0 +1,41 @@
+"""The scripts: what must happen at once happens inside Redis. Each is a file of lua/ and is called by its digest."""
+
+from collections.abc import Sequence
+from hashlib import sha1
+from pathlib import Path
+from typing import Any, Final
+
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError
+
+_FILES: Final = Path(__file__).parent / "lua"
+_SHARED: Final = (_FILES / "shared.lua").read_text("utf-8")
+
+
+class Script:
+    """One script. A server that was restarted or flushed has forgotten it and is told again."""
+
+    def __init__(self, name: str) -> None:
+        self.text = _SHARED + (_FILES / f"{name}.lua").read_text("utf-8")
+        self.digest = sha1(self.text.encode()).hexdigest()  # noqa: S324 - Redis names scripts so
+
+    async def run(self, client: Redis, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+        """Call the script; it has either run once or not at all."""
+        command = ("EVALSHA", self.digest, len(keys), *keys, *arguments)
+        try:
+            return await client.execute_command(*command)
+        except NoScriptError:
+            await client.script_load(self.text)
+            return await client.execute_command(*command)
+
+
+APPEND: Final = Script("append")
+SETTLE: Final = Script("settle")
+RECLAIM: Final = Script("reclaim")
+LEAVE: Final = Script("leave")
+OPEN: Final = Script("open")
+NARROW: Final = Script("narrow")
+CLOSE: Final = Script("close")
+FORGET: Final = Script("forget")
+RECOUNT: Final = Script("recount")
+DEPTH: Final = Script("depth")
