@@ -18,7 +18,7 @@ T ?= tests
 # The service is not installed: it runs from here (docs/decisions/0001-not-packaged.md).
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help setup demo up test test-long check fmt lint types floors spelling bench migrate lock clean
+.PHONY: help setup demo up test test-long check fmt lint types floors spelling bench migrate lock clean compose
 
 help:  ## what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ demo: setup  ## a whole Custody on this machine, shown step by step (CORPUS=file
 
 up: setup  ## the service with embedded servers, until Ctrl-C (ARGS=…)
 	@$(BIN)/python -m store up $(ARGS)
+
+compose:  ## the service as containers, two apis and two writers behind a proxy (needs docker)
+	@deploy/make-secrets
+	@docker compose up --build $(ARGS)
 
 test: setup  ## the tests (T=path for some of them)
 	@$(BIN)/python -m pytest -q -m "not long and not browser and not oracle" $(T) $(ARGS)
