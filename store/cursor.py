@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -48,22 +48,43 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     issued_at: datetime
 
 
+class IdentityCursor(msgspec.Struct, frozen=True, array_like=True):
+    """The last identity of a page that is ordered by identity."""
+
+    exchange: str
+    attempt: str
+    kind: str
+    issued_at: datetime
+
+
+_Any = TypeVar("_Any", Cursor, IdentityCursor)
+
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")
 _decoder: Final = msgspec.msgpack.Decoder(Cursor)
+_identity_decoder: Final = msgspec.msgpack.Decoder(IdentityCursor)
 
 
-def sign(key: bytes, question: Question, cursor: Cursor) -> str:
+def sign(key: bytes, question: Question, cursor: Cursor | IdentityCursor) -> str:
     """Return the text of a cursor."""
     return tokens.sign(PREFIX, key, _encoder.encode(cursor), question.bytes())
 
 
 def read(key: bytes, question: Question, text: str, now: datetime) -> Cursor:
     """Return the cursor of a text; Malformed if it was not given for this question, or over 24 h ago."""
+    return _read(_decoder, key, question, text, now)
+
+
+def read_identity(key: bytes, question: Question, text: str, now: datetime) -> IdentityCursor:
+    """Do the same for a page that is ordered by identity."""
+    return _read(_identity_decoder, key, question, text, now)
+
+
+def _read(decoder: "msgspec.msgpack.Decoder[_Any]", key: bytes, question: Question, text: str, now: datetime) -> _Any:
     payload = tokens.verified(PREFIX, key, text, question.bytes())
     if payload is None:
         raise errors.Malformed(Reason.CURSOR_INVALID)
     try:
-        cursor = _decoder.decode(payload)
+        cursor = decoder.decode(payload)
     except msgspec.MsgspecError as error:
         raise errors.Malformed(Reason.CURSOR_INVALID) from error
     if not -_SKEW <= now - cursor.issued_at <= LIFETIME:

@@ -1,0 +1,193 @@
+"""Posting observations: one part, a flush of frames, an attempt's state, the runtime's own losses.
+
+Every handler here takes the bare request, so that nothing reads a body before its guard has decided.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+from litestar import Request, Response, Router, post, put
+
+from policies.kinds import Capture, Dispatch, Settlement
+from policies.limits import NOTE_BYTES
+from policies.reasons import Reason
+from store.api.bodies import read_body
+from store.api.guards import (
+    Admitted,
+    Reporting,
+    admit_flush,
+    admit_gaps,
+    admit_note,
+    admit_part,
+    admitted,
+    flush_refused,
+    numbers_of,
+    part_admitted,
+    refused,
+    reporting,
+)
+from store.api.headers import wait_of
+from store.api.problems import CAPTURES, NotCaptured
+from store.errors import Malformed, Refused
+from store.ids import caller_id
+from store.services import frames
+from store.services.ingest import Body
+from store.services.receipt_view import NoteView, ReceiptView
+from store.wiring import Services
+
+JSON: Final = "application/json"
+_STATUS: Final = {Capture.QUEUED: 202, Capture.STORED: 200}
+_CREATED: Final = 201
+# Ranges of losses are small; a client with more of them sends several reports.
+_GAPS_BYTES: Final = 64 * NOTE_BYTES
+
+AnyRequest = Request[Any, Any, Any]
+Form = TypeVar("Form")
+
+
+class Receipts(msgspec.Struct, frozen=True):
+    """The answer to a flush: one receipt (or note) a frame, in order."""
+
+    receipts: list[frames.FrameView]
+
+
+class Notes(msgspec.Struct, frozen=True):
+    """The answer to a report of losses, one a gap, in order."""
+
+    gaps: list[NoteView]
+
+
+class AttemptState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a runtime says of an attempt; `refs` are at most four ids of others, of at most 200 bytes."""
+
+    dispatch: Dispatch = Dispatch.UNKNOWN
+    settlement: Settlement = Settlement.UNKNOWN
+    refs: tuple[str, ...] = ()
+
+
+class Losses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The runtime's own losses: `{"gaps": [{"session": …, "sequences": "1-3,7", "reason": …}]}`."""
+
+    gaps: list[dict[str, str]]
+
+
+@put(
+    "/v1/runs/{run:str}/exchanges/{exchange:str}/attempts/{attempt:str}/parts/{kind:str}",
+    guards=[admit_part], operation_id="putPart", summary="Capture one part", opt={CAPTURES: True},
+)
+async def put_part(request: AnyRequest) -> Response[bytes]:
+    """Take the exact bytes of one part; answer whether a bounded copy waits to be written (202) or why not."""
+    found = admitted(request)
+    said = part_admitted(request)
+    try:
+        content = await _body(request, found, found.sender.ticket.limits.part_bytes)
+    except Refused as refusal:
+        raise await refused(found.services, found.sender.key, said, refusal.reason, found.sender.view.run_uid) from None
+    (receipt,) = await found.services.ingest.capture(found.sender, [Body(said, content)])
+    return await _receipted(found, receipt)
+
+
+@post(
+    "/v1/runs/{run:str}/frames", guards=[admit_flush], operation_id="postFrames",
+    summary="Capture one flush of frames", opt={CAPTURES: True},
+)
+async def post_frames(request: AnyRequest) -> Response[bytes]:
+    """Take one flush: parts, attempt states and gaps as MessagePack frames; one receipt a frame, in order."""
+    found = admitted(request)
+    opened, key = found.services, found.sender.key
+    try:
+        flush = await _body(request, found, opened.settings.flush_bytes)
+    except Refused as refusal:
+        raise await flush_refused(
+            opened, key, numbers_of(found.headers), refusal.reason, found.sender.view.run_uid,
+        ) from None
+    raw = frames.split(flush, opened.settings.flush_frames)
+    views = await opened.flushes.take(found.sender, found.headers.get("custody-session"), raw)
+    _count(opened, views)
+    return _json(Receipts(views), 202)
+
+
+@put(
+    "/v1/runs/{run:str}/exchanges/{exchange:str}/attempts/{attempt:str}", guards=[admit_note],
+    operation_id="putAttempt", summary="Say what became of an attempt", opt={CAPTURES: True},
+)
+async def put_attempt(request: AnyRequest) -> Response[bytes]:
+    """Take dispatch, settlement and references of an attempt; forward only, the first word stays."""
+    found = admitted(request)
+    path = request.path_params
+    said = _decoded(await _note_body(request, found, NOTE_BYTES), AttemptState)
+    view = await found.services.ingest.state(
+        found.sender, caller_id(path["exchange"]), caller_id(path["attempt"]), said.dispatch, said.settlement, said.refs,
+    )
+    return _json(view, 202)
+
+
+@post(
+    "/v1/runs/{run:str}/gaps", guards=[admit_gaps], operation_id="postGaps",
+    summary="Report what the runtime lost", opt={CAPTURES: True},
+)
+async def post_gaps(request: AnyRequest) -> Response[bytes]:
+    """Take the runtime's own losses as ranges of a session's numbers; a union, so that a repeat changes nothing."""
+    found = reporting(request)
+    losses = _decoded(await _note_body(request, found, _GAPS_BYTES), Losses)
+    said = [frames.gap_said(gap.get("session"), gap.get("sequences"), gap.get("reason")) for gap in losses.gaps]
+    views = await found.services.ingest.report(found.key, found.run_uid, said)
+    return _json(Notes(views), 202)
+
+
+async def _body(request: AnyRequest, found: Admitted, most_bytes: int) -> bytes:
+    """Read the body within the process's budget; what has no declared length may become as large as it may be."""
+    settings = found.services.settings
+    size = most_bytes if found.declared_bytes is None else found.declared_bytes
+    with found.services.bodies.reserved(size):
+        return await read_body(request.receive, most_bytes, settings.body_deadline_s)
+
+
+async def _note_body(request: AnyRequest, found: Admitted | Reporting, most_bytes: int) -> bytes:
+    if found.declared_bytes is not None and found.declared_bytes > most_bytes:
+        raise NotCaptured(Reason.PART_TOO_LARGE, None)
+    try:
+        return await read_body(request.receive, most_bytes, found.services.settings.body_deadline_s)
+    except Refused as refusal:
+        raise NotCaptured(refusal.reason, None) from None
+
+
+async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[bytes]:
+    """Answer a receipt; where the caller wants to wait and there is something to wait for, wait first."""
+    services = found.services
+    status = _STATUS.get(receipt.capture)
+    wait_s = wait_of(found.headers, services.settings.wait_max_s)
+    if receipt.capture is Capture.QUEUED and wait_s:
+        receipt = await services.outcomes.awaited(found.sender.key, receipt, wait_s)
+        status = _CREATED if receipt.capture is Capture.STORED else _STATUS.get(receipt.capture)
+    if status is None:
+        reason = receipt.reason or Reason.INTERNAL
+        services.metrics.refused(reason)
+        raise NotCaptured(reason, receipt)
+    services.metrics.admitted()
+    return _json(receipt, status, {"Location": f"/v1/receipts/{receipt.receipt}"})
+
+
+def _count(opened: Services, views: Sequence[frames.FrameView]) -> None:
+    receipts = [view for view in views if isinstance(view, ReceiptView)]
+    refusals = [receipt.reason for receipt in receipts if receipt.reason is not None]
+    opened.metrics.admitted(len(receipts) - len(refusals))
+    for reason in refusals:
+        opened.metrics.refused(reason)
+
+
+def _decoded(body: bytes, form: type[Form]) -> Form:
+    try:
+        return msgspec.json.decode(body, type=form)
+    except (msgspec.MsgspecError, RecursionError):
+        # The library's message may quote what it met.
+        raise Malformed(detail="the body is not as /schema says") from None
+
+
+def _json(answer: msgspec.Struct, status: int, headers: dict[str, str] | None = None) -> Response[bytes]:
+    return Response(msgspec.json.encode(answer), status_code=status, media_type=JSON, headers=headers)
+
+
+router = Router("/", route_handlers=[put_part, post_frames, put_attempt, post_gaps], tags=["capture"])
+

@@ -1,0 +1,65 @@
+"""Header hygiene: what every capture's headers must be before anything else is looked at."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from policies.reasons import Reason
+from store.errors import CustodyError, Malformed
+
+# Said twice, these would let two readers of one request see two different requests.
+_SINGLE: Final = frozenset({
+    "authorization", "content-length", "content-type", "content-digest", "content-encoding", "transfer-encoding", "expect",
+    "host",
+})
+_PREFIX: Final = "custody-"
+_SEPARATORS: Final = 4  # colon, space, and the line's end
+
+
+def clean(raw: Iterable[tuple[bytes, bytes]], most_bytes: int) -> dict[str, str]:
+    """Return headers by lower-case name, or raise: too large, repeated where it matters, coded, not ASCII."""
+    headers: dict[str, str] = {}
+    size = 0
+    for name_bytes, value_bytes in raw:
+        size += len(name_bytes) + len(value_bytes) + _SEPARATORS
+        name = name_bytes.decode("latin-1").lower()
+        if name in headers and (name in _SINGLE or name.startswith(_PREFIX)):
+            raise Malformed(detail="a Custody header, Authorization or a body header is repeated")
+        headers[name] = value_bytes.decode("latin-1")
+    if size > most_bytes:
+        raise Malformed(detail=f"the headers are over {most_bytes} bytes")
+    if headers.get("content-encoding", "identity").lower() not in ("", "identity"):
+        raise CustodyError(Reason.UNSUPPORTED_MEDIA, "send the body without a content coding")
+    return headers
+
+
+def declared_length(headers: dict[str, str]) -> int | None:
+    """Return the declared size of the body in bytes, or None where it comes in chunks; neither is a fault."""
+    text = headers.get("content-length")
+    chunked = "transfer-encoding" in headers
+    if text is not None and chunked:
+        raise Malformed(detail="a length and chunks contradict each other")
+    if chunked:
+        return None
+    if text is None:
+        raise CustodyError(Reason.LENGTH_REQUIRED, "send Content-Length or chunks")
+    if not text.isascii() or not text.isdigit() or len(text) > 12:
+        raise Malformed(detail="Content-Length is not a number")
+    return int(text)
+
+
+def said_of(headers: dict[str, str]) -> dict[str, str]:
+    """Return what the headers say of a part, by the names that `store.services.said` reads."""
+    said = {name[len(_PREFIX):]: value for name, value in headers.items() if name.startswith(_PREFIX)}
+    for name in ("content-type", "content-digest"):
+        if name in headers:
+            said[name] = headers[name]
+    return said
+
+
+def wait_of(headers: dict[str, str], most_s: float) -> float:
+    """Return how many seconds `Prefer: wait=n` (RFC 7240) asks for, at most `most_s`; 0 where nothing was asked."""
+    for preference in headers.get("prefer", "").split(","):
+        name, _, value = preference.strip().partition("=")
+        if name.lower() == "wait" and value.isascii() and value.isdigit():
+            return min(float(value[:6]), most_s)
+    return 0.0

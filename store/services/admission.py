@@ -1,0 +1,151 @@
+"""Gather what the guard needs, ask the policies, and answer before a byte of the body was asked for.
+
+Fails closed on everything a caller says, and open on nothing: where our own facts cannot be had, that is an outage and is
+said as one; sources alone may be left to the writer, who asks again before the write.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from policies.content import admit_kind
+from policies.decisions import ALLOW, Decision, Refuse
+from policies.kinds import Content
+from policies.reasons import Reason
+from policies.retention import expired
+from policies.revocation import Binding, admit_sources
+from store.clock import utc_now
+from store.errors import Refused, Unavailable
+from store.ids import RunUid, ScopeId
+from store.queue import RunKey, RunView
+from store.services.runs import RunBook
+from store.services.said import PartSaid
+from store.services.scopes import ScopeBook
+from store.services.sources import SourceBook
+from store.tickets import SKEW, Ticket, TicketReader
+
+# States of a run in the queue that are not a reason to refuse.
+_OPEN = frozenset({"open", "closing"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A runtime's key and its scope."""
+
+    key_id: str
+    scope_id: ScopeId
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """A run that may be posted to, by whom, and on which ticket."""
+
+    key: RunKey
+    key_id: str
+    ticket: Ticket
+    view: RunView
+
+
+class RunRefused(Refused):
+    """Nothing may be posted; `run_uid` is there where the refusal may be recorded in that run.
+
+    Whoever holds no genuine ticket of a run leaves no trace in it: otherwise one key could litter another's run.
+    """
+
+    def __init__(self, reason: Reason, run_uid: UUID | None) -> None:
+        super().__init__(reason)
+        self.run_uid = run_uid
+
+
+class Admission:
+    """The guard's use case. Its facts are at most a second old; the queue's script and the writer decide again."""
+
+    def __init__(self, tickets: TicketReader, runs: RunBook, scopes: ScopeBook, sources: SourceBook) -> None:
+        self._tickets = tickets
+        self._runs = runs
+        self._scopes = scopes
+        self._sources = sources
+
+    async def sender(self, who: Sending, run: str, ticket_text: str | None) -> Sender:
+        """Return who may post to the run, or raise RunRefused; an outage is raised as Unavailable."""
+        now = utc_now()
+        key = RunKey(who.scope_id, run)
+        if ticket_text is None:
+            raise await self._refused_without_ticket(key, now)
+        ticket = self._genuine(who, run, ticket_text)
+        if expired(ticket.expires_at + SKEW, now):
+            raise RunRefused(Reason.TICKET_EXPIRED, ticket.run_uid)
+        view = await self._runs.view(key)
+        if view is None:
+            raise RunRefused(Reason.RUN_NOT_ADMITTED, None)
+        if ticket.run_uid != view.run_uid:
+            raise RunRefused(Reason.TICKET_INVALID, None)
+        reason = _refusal(view, now)
+        if reason is not None:
+            raise RunRefused(reason, view.run_uid)
+        if ticket.policy_version < (await self._scopes.get(who.scope_id)).version:
+            raise RunRefused(Reason.TICKET_EXPIRED, view.run_uid)
+        return Sender(key, who.key_id, ticket, view)
+
+    async def permit(self, sender: Sender, said: PartSaid, declared_bytes: int | None) -> None:
+        """Do as `decide` does, and raise the refusal."""
+        decision = await self.decide(sender, said, declared_bytes)
+        if isinstance(decision, Refuse):
+            raise RunRefused(decision.reason, sender.view.run_uid)
+
+    async def decide(self, sender: Sender, said: PartSaid, declared_bytes: int | None) -> Decision:
+        """Decide on one part from what is said of it, before its bytes are looked at."""
+        if said.content is not Content.ALLOW:
+            return Refuse(Reason.CONTENT_OPT_OUT)
+        kind = admit_kind(sender.ticket.kinds, said.kind)
+        if isinstance(kind, Refuse):
+            return kind
+        if declared_bytes is not None and declared_bytes > sender.ticket.limits.part_bytes:
+            return Refuse(Reason.PART_TOO_LARGE)
+        return await self._decide_sources(sender, [*said.bindings, *sender.view.sources])
+
+    async def reporter(self, who: Sending, run: str, ticket_text: str | None) -> RunUid:
+        """Return the run whose losses this key may report: its own, or one that it holds a genuine ticket of."""
+        key = RunKey(who.scope_id, run)
+        if ticket_text is not None:
+            return self._genuine(who, run, ticket_text).run_uid
+        run_uid = await self._runs.owned(key, who.key_id)
+        if run_uid is None:
+            raise RunRefused(Reason.RUN_NOT_ADMITTED, None)
+        return run_uid
+
+    def _genuine(self, who: Sending, run: str, text: str) -> Ticket:
+        """Return a ticket that we gave to this key for this run, of whatever age."""
+        try:
+            ticket = self._tickets.genuine(text)
+        except Refused as refusal:
+            raise RunRefused(refusal.reason, None) from None
+        if (ticket.scope, ticket.run, ticket.key_id) != (who.scope_id, run, who.key_id):
+            raise RunRefused(Reason.TICKET_INVALID, None)
+        return ticket
+
+    async def _decide_sources(self, sender: Sender, bindings: Sequence[Binding]) -> Decision:
+        if not bindings:
+            return ALLOW
+        scope = await self._scopes.get(sender.key.scope)
+        try:
+            facts = await self._sources.facts(sender.key.scope, sorted({binding.source for binding in bindings}))
+        except Unavailable:
+            # Nobody can say now. The part waits in the queue, and the writer, who needs the same database, asks again.
+            return ALLOW
+        return admit_sources(bindings, facts, scope.policy.unknown_sources)
+
+    async def _refused_without_ticket(self, key: RunKey, now: datetime) -> RunRefused:
+        """A run that was refused has no ticket: say why it was refused, not that a ticket is missing."""
+        view = await self._runs.view(key)
+        if view is None:
+            return RunRefused(Reason.RUN_NOT_ADMITTED, None)
+        reason = _refusal(view, now)
+        return RunRefused(reason, view.run_uid) if reason is not None else RunRefused(Reason.TICKET_INVALID, None)
+
+
+def _refusal(view: RunView, now: datetime) -> Reason | None:
+    if view.state not in _OPEN:
+        return Reason(view.state)
+    return Reason.RETENTION_EXPIRED if expired(view.retain_until, now) else None

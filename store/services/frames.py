@@ -1,0 +1,155 @@
+"""A flush: an array of frames `[type, header map, bytes?]` in MessagePack, each decided and answered on its own.
+
+The header of a frame decides before its bytes are looked at; a frame that is not a frame does not fail the others.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from policies.decisions import Refuse
+from policies.kinds import Dispatch, Settlement
+from policies.reasons import CLIENT_REASONS, Reason
+from policies.sequences import SequenceSet
+from store.errors import CustodyError, Malformed
+from store.ids import caller_id
+from store.services.admission import Admission, Sender
+from store.services.ingest import Body, Gap, Ingest, checked_refs
+from store.services.receipt_view import NoteView, ReceiptView
+from store.services.said import PartSaid, bindings_of, part_said
+
+_outer: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
+# Content comes as a view into the flush: no copy before the policies have decided.
+_frame: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, Any], memoryview | None])
+_short_frame: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, Any]])
+
+_TEXTS: Final = (
+    "session", "content-type", "content-digest", "completeness", "captured-at", "vantage", "dispatch", "settlement", "content",
+)
+
+
+class StateSaid(msgspec.Struct, frozen=True):
+    """What a runtime says of an attempt."""
+
+    exchange: str
+    attempt: str
+    dispatch: Dispatch = Dispatch.UNKNOWN
+    settlement: Settlement = Settlement.UNKNOWN
+    refs: tuple[str, ...] = ()
+
+
+Frame = Body | StateSaid | Gap
+FrameView = ReceiptView | NoteView
+
+
+def split(flush: bytes, most_frames: int) -> list[msgspec.Raw]:
+    """Return the frames of a flush, undecoded; Malformed if it is no array of at most `most_frames`."""
+    try:
+        frames = _outer.decode(flush)
+    except (msgspec.DecodeError, RecursionError):
+        raise Malformed(detail="a flush is a MessagePack array of frames") from None
+    if len(frames) > most_frames:
+        raise Malformed(detail=f"a flush holds at most {most_frames} frames")
+    return frames
+
+
+class Flush:
+    """Takes one flush of one sender."""
+
+    def __init__(self, admission: Admission, ingest: Ingest) -> None:
+        self._admission = admission
+        self._ingest = ingest
+
+    async def take(self, sender: Sender, session: str | None, raw: list[msgspec.Raw]) -> list[FrameView]:
+        """Answer every frame, in order. All parts go to the queue in one call."""
+        frames = [_read(each, session) for each in raw]
+        bodies = [await self._decided(sender, frame) for frame in frames if isinstance(frame, Body)]
+        receipts = iter(await self._ingest.capture(sender, bodies) if bodies else ())
+        return [
+            next(receipts) if isinstance(frame, Body) else await self._note(sender, frame)
+            for frame in frames
+        ]
+
+    async def _decided(self, sender: Sender, body: Body) -> Body:
+        decision = await self._admission.decide(sender, body.said, len(body.content))
+        if isinstance(decision, Refuse):
+            return Body(body.said, b"", decision.reason)
+        return body
+
+    async def _note(self, sender: Sender, frame: StateSaid | Gap | CustodyError) -> NoteView:
+        if isinstance(frame, CustodyError):
+            return NoteView("unknown", recorded=False, reason=frame.reason)
+        if isinstance(frame, Gap):
+            (view,) = await self._ingest.report(sender.key, sender.view.run_uid, [frame])
+            return view
+        return await self._ingest.state(
+            sender, frame.exchange, frame.attempt, frame.dispatch, frame.settlement, frame.refs,
+        )
+
+
+def _read(raw: msgspec.Raw, session: str | None) -> Frame | CustodyError:
+    """Read one frame, or return the error that is its answer."""
+    try:
+        kind, said, content = _parts_of(raw)
+        if kind == "part":
+            return Body(_part(said, session), b"" if content is None else content)
+        if kind == "state":
+            return _state(said)
+        if kind == "gap":
+            return gap_said(said.get("session", session), said.get("sequences"), said.get("reason"))
+    except (msgspec.MsgspecError, CustodyError, RecursionError):
+        return CustodyError(Reason.ENCODING_FAILED)
+    return CustodyError(Reason.ENCODING_FAILED)
+
+
+def _parts_of(raw: msgspec.Raw) -> tuple[str, Mapping[str, Any], memoryview | None]:
+    try:
+        return _frame.decode(raw)
+    except msgspec.ValidationError:
+        kind, said = _short_frame.decode(raw)
+        return kind, said, None
+
+
+def _part(said: Mapping[str, Any], session: str | None) -> PartSaid:
+    texts = {name: said[name] for name in _TEXTS if isinstance(said.get(name), str)}
+    if session is not None:
+        texts.setdefault("session", session)
+    if "sequence" in said:
+        texts["sequence"] = str(said["sequence"])
+    part = part_said(_text(said, "exchange"), _text(said, "attempt"), _text(said, "kind"), texts)
+    sources = said.get("sources")
+    if sources is None:
+        return part
+    if not isinstance(sources, list) or not all(isinstance(pair, list) and len(pair) == _PAIR for pair in sources):
+        raise Malformed(detail="sources are pairs of id and version or null")
+    return msgspec.structs.replace(part, bindings=bindings_of([(pair[0], pair[1]) for pair in sources]))
+
+
+def _state(said: Mapping[str, Any]) -> StateSaid:
+    state = msgspec.convert(said, StateSaid)
+    checked_refs(state.refs)
+    return msgspec.structs.replace(state, exchange=caller_id(state.exchange), attempt=caller_id(state.attempt))
+
+
+def gap_said(session: object, sequences: object, reason: object) -> Gap:
+    """Check one report of the runtime's own losses."""
+    if not isinstance(session, str) or not isinstance(sequences, str) or not isinstance(reason, str):
+        raise Malformed(detail="a gap has session, sequences and reason")
+    if reason not in CLIENT_REASONS:
+        raise Malformed(detail="that is no reason that a runtime can say")
+    try:
+        numbers = SequenceSet.from_text(sequences)
+    except ValueError:
+        raise Malformed(detail="sequences are ranges such as 1-3,7") from None
+    return Gap(caller_id(session), numbers, Reason(reason))
+
+
+def _text(said: Mapping[str, Any], name: str) -> str:
+    value = said.get(name)
+    if not isinstance(value, str):
+        raise Malformed(detail=f"a part frame names its {name}")
+    return value
+
+
+_PAIR: Final = 2

@@ -1,0 +1,260 @@
+"""From an admitted body to a receipt: seal, append in one script call, and say what became of it.
+
+The queue's script decides with everything that waits in view; what it answers is final here. A refusal is recorded in the
+same call where there is room, so that a receipt can say whether the store will remember.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from policies.kinds import Capture, Dispatch, Kind, SaidBy, Settlement
+from policies.reasons import Reason
+from policies.sequences import SequenceSet
+from store import commitments
+from store.clock import utc_now
+from store.commitments import Identity, IntakeKey
+from store.errors import Corrupt, CustodyError, Malformed, Unavailable
+from store.ids import new_evidence_id
+from store.keyring import Keyring
+from store.queue import Answer, NoteFrame, PartFrame, Queue, RunKey, entries
+from store.queue.entries import GapHeader, PartHeader, StateHeader
+from store.services.admission import Sender
+from store.services.outcomes import Outcomes
+from store.services.receipt_view import NoteView, ReceiptView, ReceiptWriter, minted_at
+from store.services.runs import RunBook
+from store.services.said import PartSaid
+
+MAX_REFS: Final = 4
+MAX_REF_BYTES: Final = 200
+
+
+class Body(msgspec.Struct, frozen=True, gc=False):
+    """One observation: what was said of it, and its exact bytes, or the reason why they were not looked at."""
+
+    said: PartSaid
+    content: bytes | memoryview = b""
+    refused: Reason | None = None
+
+
+class Gap(msgspec.Struct, frozen=True, gc=False):
+    """Numbers of a session that will not come, and why."""
+
+    session: str
+    sequences: SequenceSet
+    reason: Reason
+
+
+class _Prepared(msgspec.Struct, gc=False):
+    """A body on its way: the id minted for it, and the frame that goes to the queue."""
+
+    body: Body
+    evidence: UUID
+    frame: PartFrame | NoteFrame
+
+
+class Ingest:
+    """The capture use case of one api process."""
+
+    def __init__(self, queue: Queue, keyring: Keyring, runs: RunBook, outcomes: Outcomes, receipts: ReceiptWriter) -> None:
+        self._queue = queue
+        self._keyring = keyring
+        self._runs = runs
+        self._outcomes = outcomes
+        self._receipts = receipts
+
+    async def capture(self, sender: Sender, bodies: Sequence[Body]) -> list[ReceiptView]:
+        """Take bodies of one run; one receipt each, in order. An outage of the queue is an answer too."""
+        key = self._keyring.current_intake_key(utc_now())
+        prepared = [self._prepare(sender, body, key) for body in bodies]
+        try:
+            answers = await self._append(sender.key, [each.frame for each in prepared])
+        except Unavailable as outage:
+            return [self._lost(sender.key, each, outage.reason) for each in prepared]
+        return [
+            await self._answer(sender, each, answer) for each, answer in zip(prepared, answers, strict=True)
+        ]
+
+    async def refuse(self, key: RunKey, said: PartSaid, reason: Reason, run_uid: UUID | None) -> ReceiptView:
+        """Answer an observation that was refused unread; recorded where the run is known and there is room."""
+        evidence = new_evidence_id()
+        recorded = False
+        if run_uid is not None:
+            recorded = await self._record(_gap_frame(key, run_uid, said, reason, evidence))
+        return self._not_captured(key, said, evidence, reason, recorded=recorded)
+
+    async def refuse_range(self, key: RunKey, run_uid: UUID | None, gap: Gap) -> bool:
+        """Record the numbers of a flush that was refused unread; False if the store will not remember."""
+        if run_uid is None:
+            return False
+        frames = _range_frames(key, run_uid, gap, SaidBy.STORE, utc_now())
+        return all([await self._record(frame) for frame in frames])
+
+    async def report(self, key: RunKey, run_uid: UUID, gaps: Sequence[Gap]) -> list[NoteView]:
+        """Take the runtime's own losses; a union, so that a repeat changes nothing."""
+        now = utc_now()
+        views = []
+        for gap in gaps:
+            recorded = [await self._record(frame) for frame in _range_frames(key, run_uid, gap, SaidBy.CLIENT, now)]
+            views.append(_note("gap", recorded=all(recorded)))
+        return views
+
+    async def state(
+        self, sender: Sender, exchange: str, attempt: str, dispatch: Dispatch, settlement: Settlement, refs: Sequence[str],
+    ) -> NoteView:
+        """Take what the runtime says of an attempt; ids of others become keyed hashes here and go no further."""
+        header = StateHeader(
+            scope=sender.key.scope.bytes, run_uid=sender.view.run_uid.bytes, run=sender.key.run, exchange=exchange,
+            attempt=attempt, dispatch=dispatch, settlement=settlement,
+            refs=[self._ref(sender.key.scope, ref) for ref in checked_refs(refs)], at=_us(utc_now()),
+        )
+        recorded = await self._record(NoteFrame(sender.key, "state", entries.encode(header), None))
+        return _note("state", recorded=recorded)
+
+    def _ref(self, scope: UUID, ref: str) -> bytes:
+        return commitments.lookup_hash(self._keyring.token_key("lookup"), "ref", scope, ref.encode())
+
+    async def _append(self, key: RunKey, frames: Sequence[PartFrame | NoteFrame]) -> list[Answer]:
+        """Append; where the queue no longer knows the run (it was lost, or forgotten), open it again once."""
+        answers = await self._queue.append(frames)
+        absent = [index for index, answer in enumerate(answers) if answer.outcome == "absent"]
+        if absent and await self._runs.reopen(key) is not None:
+            again = await self._queue.append([frames[index] for index in absent])
+            for index, answer in zip(absent, again, strict=True):
+                answers[index] = answer
+        return answers
+
+    async def _record(self, frame: NoteFrame) -> bool:
+        try:
+            (answer,) = await self._append(frame.key, [frame])
+        except Unavailable:
+            return False
+        return answer.outcome == "queued"
+
+    def _prepare(self, sender: Sender, body: Body, key: IntakeKey) -> _Prepared:
+        evidence = new_evidence_id()
+        reason = body.refused or _fault(body)
+        if reason is not None:
+            body = msgspec.structs.replace(body, refused=reason)
+            return _Prepared(body, evidence, _gap_frame(sender.key, sender.view.run_uid, body.said, reason, evidence))
+        content = bytes(body.content)
+        said = body.said
+        identity = Identity(sender.key.scope, sender.key.run, said.exchange, said.attempt, said.kind)
+        frame = PartFrame(
+            key=sender.key, exchange=said.exchange, attempt=said.attempt, kind=said.kind, evidence=evidence,
+            header=entries.encode(_part_header(sender, said, evidence)),
+            sealed=commitments.seal_intake(key, commitments.frame_encode(content, compress=True), identity, evidence),
+            exact_bytes=len(content), key_id=key.key_id, digest=commitments.intake_digest(key, content, identity),
+            session=said.session, sequence=said.sequence,
+        )
+        return _Prepared(body, evidence, frame)
+
+    async def _answer(self, sender: Sender, prepared: _Prepared, answer: Answer) -> ReceiptView:
+        key, said = sender.key, prepared.body.said
+        if prepared.body.refused is not None:
+            return self._not_captured(
+                key, said, prepared.evidence, prepared.body.refused, recorded=answer.outcome == "queued",
+            )
+        if answer.outcome == "queued":
+            return self._queued(key, said, prepared.evidence)
+        if answer.outcome == "exists" and answer.evidence is not None:
+            return await self._repeat(sender, prepared, answer, answer.evidence)
+        reason = answer.reason or Reason.RUN_NOT_ADMITTED
+        return self._not_captured(key, said, prepared.evidence, reason, recorded=answer.recorded)
+
+    async def _repeat(self, sender: Sender, prepared: _Prepared, answer: Answer, first: UUID) -> ReceiptView:
+        """The identity is taken: the same bytes get the first receipt again, others are a conflict."""
+        key, said, content = sender.key, prepared.body.said, bytes(prepared.body.content)
+        try:
+            if answer.pending:
+                same = self._same_as_queued(key, said, content, answer)
+                reason = None if same else Reason.IDENTITY_CONFLICT
+            else:
+                reason = await self._outcomes.compare(key.scope, first, content)
+        except Unavailable as outage:
+            return self._not_captured(key, said, prepared.evidence, outage.reason, recorded=False)
+        if reason is None:
+            return self._queued(key, said, first) if answer.pending else await self._outcomes.stored(key, first)
+        return await self.refuse(key, said, reason, sender.view.run_uid)
+
+    def _same_as_queued(self, key: RunKey, said: PartSaid, content: bytes, answer: Answer) -> bool:
+        identity = Identity(key.scope, key.run, said.exchange, said.attempt, said.kind)
+        try:
+            intake = self._keyring.intake_key(answer.key_id)
+        except Corrupt:
+            # The key is gone and the body with it; nobody can call these bytes the same.
+            return False
+        return commitments.same(commitments.intake_digest(intake, content, identity), answer.digest)
+
+    def _queued(self, key: RunKey, said: PartSaid, evidence: UUID) -> ReceiptView:
+        return self._receipts.write(
+            key.scope, key.run, said.exchange, said.attempt, said.kind, evidence, Capture.QUEUED,
+            dispatch=said.dispatch, settlement=said.settlement,
+        )
+
+    def _not_captured(self, key: RunKey, said: PartSaid, evidence: UUID, reason: Reason, *, recorded: bool) -> ReceiptView:
+        return self._receipts.write(
+            key.scope, key.run, said.exchange, said.attempt, said.kind, evidence, Capture.NOT_CAPTURED, reason=reason,
+            recorded=recorded, dispatch=said.dispatch, settlement=said.settlement,
+        )
+
+    def _lost(self, key: RunKey, prepared: _Prepared, reason: Reason) -> ReceiptView:
+        reason = prepared.body.refused or reason
+        return self._not_captured(key, prepared.body.said, prepared.evidence, reason, recorded=False)
+
+
+def checked_refs(refs: Sequence[str]) -> Sequence[str]:
+    """Refuse more references, or longer ones, than an attempt may carry."""
+    if len(refs) > MAX_REFS or any(not 1 <= len(ref.encode()) <= MAX_REF_BYTES for ref in refs):
+        raise Malformed(detail=f"at most {MAX_REFS} references of 1 to {MAX_REF_BYTES} bytes")
+    return refs
+
+
+def _fault(body: Body) -> Reason | None:
+    """What the bytes themselves show: damage on the way is said, never repaired."""
+    if body.said.digest is not None and hashlib.sha256(body.content).digest() != body.said.digest:
+        return Reason.DIGEST_MISMATCH
+    return None
+
+
+def _part_header(sender: Sender, said: PartSaid, evidence: UUID) -> PartHeader:
+    return PartHeader(
+        scope=sender.key.scope.bytes, run_uid=sender.view.run_uid.bytes, run=sender.key.run, exchange=said.exchange,
+        attempt=said.attempt, kind=said.kind, evidence=evidence.bytes, session=said.session, sequence=said.sequence,
+        media_type=said.media_type, completeness=said.completeness, vantage=said.vantage,
+        captured_at=None if said.captured_at is None else _us(said.captured_at), received_at=_us(minted_at(evidence)),
+        dispatch=said.dispatch, settlement=said.settlement,
+        sources=sorted({(each.source, each.version) for each in (*said.bindings, *sender.view.sources)}, key=str),
+        policy_version=sender.ticket.policy_version, key_id=sender.key_id,
+    )
+
+
+def _gap_frame(key: RunKey, run_uid: UUID, said: PartSaid, reason: Reason, evidence: UUID) -> NoteFrame:
+    header = GapHeader(
+        scope=key.scope.bytes, run_uid=run_uid.bytes, run=key.run, said_by=SaidBy.STORE, reason=reason,
+        session=said.session, first=said.sequence, last=said.sequence, exchange=said.exchange, attempt=said.attempt,
+        kind=said.kind, at=_us(minted_at(evidence)),
+    )
+    return NoteFrame(key, "gap", entries.encode(header), reason)
+
+
+def _range_frames(key: RunKey, run_uid: UUID, gap: Gap, said_by: SaidBy, now: datetime) -> list[NoteFrame]:
+    return [
+        NoteFrame(key, "gap", entries.encode(GapHeader(
+            scope=key.scope.bytes, run_uid=run_uid.bytes, run=key.run, said_by=said_by, reason=gap.reason,
+            session=gap.session, first=start, last=stop - 1, exchange=None, attempt=None, kind=None, at=_us(now),
+        )), gap.reason)
+        for start, stop in gap.sequences.ranges
+    ]
+
+
+def _note(kind: str, *, recorded: bool) -> NoteView:
+    return NoteView(kind, recorded, None if recorded else Reason.CAPACITY_EXCEEDED)
+
+
+def _us(instant: datetime) -> int:
+    return int(instant.timestamp() * 1_000_000)

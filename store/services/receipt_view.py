@@ -1,0 +1,73 @@
+"""The receipt as callers see it (product.md): what became of one observation, and whether the store will remember."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import msgspec
+
+from policies.kinds import Capture, Dispatch, Kind, Settlement
+from policies.reasons import Mark, Reason
+from store import receipts
+from store.ids import EvidenceId, ScopeId
+
+
+class ReceiptView(msgspec.Struct, frozen=True, gc=False):
+    """One receipt. `evidence` and `stored_at` are there once the part is stored, never before."""
+
+    run_id: str
+    exchange_id: str
+    attempt_id: str
+    kind: Kind
+    capture: Capture
+    reason: Reason | None
+    recorded: bool
+    overdue: Mark | None
+    dispatch: Dispatch
+    settlement: Settlement
+    receipt: str
+    evidence: UUID | None
+    received_at: datetime
+    stored_at: datetime | None
+
+
+class NoteView(msgspec.Struct, frozen=True, gc=False):
+    """The answer to an attempt state or a gap: whether the store will remember it, and if not, why not."""
+
+    type: str
+    recorded: bool
+    reason: Reason | None
+
+
+def minted_at(evidence: UUID) -> datetime:
+    """Return when an id was minted (UUID version 7 carries the millisecond): the time that a receipt binds."""
+    return datetime.fromtimestamp((evidence.int >> 80) / 1000, UTC)
+
+
+class ReceiptWriter:
+    """Gives receipts under one key. The same observation and outcome always get the same text."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def write(  # noqa: PLR0913 - the fields of a receipt, each by its name
+        self, scope: ScopeId, run: str, exchange: str, attempt: str, kind: Kind, evidence: UUID, capture: Capture, *,
+        reason: Reason | None = None, recorded: bool = True, overdue: Mark | None = None,
+        dispatch: Dispatch = Dispatch.UNKNOWN, settlement: Settlement = Settlement.UNKNOWN,
+        stored_at: datetime | None = None,
+    ) -> ReceiptView:
+        """Return the receipt of `evidence`, which is the id minted when the observation was answered."""
+        first_at = minted_at(evidence)
+        claims = receipts.Claims(
+            evidence=EvidenceId(evidence), run=run, exchange=exchange, attempt=attempt, kind=kind, capture=capture,
+            reason=reason, first_at=first_at,
+        )
+        return ReceiptView(
+            run_id=run, exchange_id=exchange, attempt_id=attempt, kind=kind, capture=capture, reason=reason,
+            recorded=recorded, overdue=overdue, dispatch=dispatch, settlement=settlement,
+            receipt=receipts.issue(self._key, scope, claims),
+            evidence=evidence if capture is Capture.STORED else None, received_at=first_at, stored_at=stored_at,
+        )
+
+    def read(self, scope: ScopeId, text: str) -> receipts.Claims:
+        """Return what a receipt of ours says; NotFound for anything else."""
+        return receipts.read(self._key, scope, text)

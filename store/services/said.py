@@ -1,0 +1,162 @@
+"""What a runtime says of an observation before its content is looked at: the same struct from headers and from a frame.
+
+An unclear word means the stricter policy (edge case 29): it is never guessed at.
+"""
+
+import base64
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+import http_sf
+import msgspec
+
+from policies.content import clear_content, clear_word
+from policies.kinds import Completeness, Content, Dispatch, Kind, Settlement, Vantage
+from policies.reasons import Reason
+from policies.revocation import Binding
+from policies.sequences import LAST_SEQUENCE
+from store.errors import Malformed
+from store.ids import caller_id
+
+OPAQUE: Final = "application/octet-stream"
+MAX_SOURCES: Final = 32
+_SHA256_BYTES: Final = 32
+
+# What a part may call itself; anything else is kept as opaque bytes, since a type that nobody renders decides nothing.
+MEDIA_TYPES: Final = frozenset({
+    "application/json", "application/problem+json", "application/ld+json", "application/x-ndjson", "application/jsonl",
+    "application/xml", "application/yaml", "application/msgpack", "application/cbor", "application/x-protobuf",
+    "application/vnd.amazon.eventstream", "application/x-www-form-urlencoded", OPAQUE,
+    "text/plain", "text/event-stream", "text/markdown", "text/html", "text/csv", "text/xml",
+    "multipart/form-data",
+})
+_PARAMETERS: Final = re.compile(r"\s*;.*", re.DOTALL)
+
+
+class PartSaid(msgspec.Struct, frozen=True, gc=False):
+    """One observation that wants to become a part."""
+
+    exchange: str
+    attempt: str
+    kind: Kind
+    session: str | None = None
+    sequence: int | None = None
+    media_type: str = OPAQUE
+    digest: bytes | None = None
+    bindings: tuple[Binding, ...] = ()
+    completeness: Completeness = Completeness.UNKNOWN
+    captured_at: datetime | None = None
+    vantage: Vantage = Vantage.SDK
+    dispatch: Dispatch = Dispatch.UNKNOWN
+    settlement: Settlement = Settlement.UNKNOWN
+    content: Content = Content.ALLOW
+
+
+def part_said(exchange: str, attempt: str, kind: str, said: Mapping[str, str]) -> PartSaid:
+    """Read what `said` (lower-case names without the prefix `custody-`, `content-type`, `content-digest`) tells."""
+    session = said.get("session")
+    sequence = said.get("sequence")
+    return PartSaid(
+        exchange=caller_id(exchange),
+        attempt=caller_id(attempt),
+        kind=known_kind(kind),
+        session=None if session is None else caller_id(session),
+        sequence=None if sequence is None else _sequence(sequence, session),
+        media_type=media_type(said.get("content-type")),
+        digest=content_digest(said.get("content-digest")),
+        bindings=source_bindings(said.get("sources")),
+        completeness=clear_word(_values(said, "completeness"), Completeness, Completeness.UNKNOWN),
+        captured_at=captured_at(said.get("captured-at")),
+        vantage=clear_word(_values(said, "vantage"), Vantage, Vantage.SDK),
+        dispatch=clear_word(_values(said, "dispatch"), Dispatch, Dispatch.UNKNOWN),
+        settlement=clear_word(_values(said, "settlement"), Settlement, Settlement.UNKNOWN),
+        content=clear_content([said["content"]]) if "content" in said else Content.ALLOW,
+    )
+
+
+def known_kind(text: str) -> Kind:
+    """Return the kind; what is not one of the two is a fault of the request."""
+    try:
+        return Kind(text)
+    except ValueError:
+        raise Malformed(detail="kind is logical-request or observable-output") from None
+
+
+def media_type(text: str | None) -> str:
+    """Return the type without its parameters if it is on the list, else the opaque one."""
+    bare = _PARAMETERS.sub("", text or "").strip().lower()
+    return bare if bare in MEDIA_TYPES else OPAQUE
+
+
+def content_digest(text: str | None) -> bytes | None:
+    """Return the sha-256 of a Content-Digest field (RFC 9530); other algorithms are not checked."""
+    if text is None:
+        return None
+    try:
+        members = http_sf.parse(text.encode("ascii"), tltype="dictionary")
+        value = members["sha-256"][0] if "sha-256" in members else None
+    except (ValueError, KeyError, TypeError, IndexError, UnicodeError):
+        raise Malformed(detail="Content-Digest is not a structured field") from None
+    if value is None:
+        return None
+    if not isinstance(value, bytes) or len(value) != _SHA256_BYTES:
+        raise Malformed(detail="Content-Digest holds no sha-256 of 32 bytes")
+    return value
+
+
+def source_bindings(text: str | None) -> tuple[Binding, ...]:
+    """Return the bindings of a Custody-Sources field: `"doc-7";v=3, "doc-8"` (a structured-field list)."""
+    if text is None:
+        return ()
+    try:
+        members = http_sf.parse(text.encode("ascii"), tltype="list")
+        pairs = [(value, parameters.get("v")) for value, parameters in members]
+    except (ValueError, TypeError, UnicodeError, AttributeError):
+        raise Malformed(detail="Custody-Sources is not a list of strings with an optional v") from None
+    return bindings_of(pairs)
+
+
+def bindings_of(pairs: list[tuple[object, object]]) -> tuple[Binding, ...]:
+    """Check (source, version) pairs: bounded, ids of ours, versions from 1; sorted and without repeats."""
+    if len(pairs) > MAX_SOURCES:
+        raise Malformed(detail=f"at most {MAX_SOURCES} sources")
+    bindings = set()
+    for source, version in pairs:
+        if not isinstance(source, str) or not (version is None or _is_version(version)):
+            raise Malformed(detail="a source is an id with an optional version from 1")
+        bindings.add(Binding(caller_id(source), version if isinstance(version, int) else None))
+    return tuple(sorted(bindings, key=lambda binding: (binding.source, binding.version or 0)))
+
+
+def captured_at(text: str | None) -> datetime | None:
+    """Return the caller's own time; it is shown and decides nothing, so that an unreadable one is left out."""
+    if text is None:
+        return None
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return instant if instant.tzinfo is not None else None
+
+
+def digest_text(digest: bytes) -> str:
+    """Write a sha-256 as RFC 9530 does."""
+    return f"sha-256=:{base64.b64encode(digest).decode()}:"
+
+
+def _is_version(version: object) -> bool:
+    return isinstance(version, int) and not isinstance(version, bool) and 1 <= version < 2**31
+
+
+def _values(said: Mapping[str, str], name: str) -> list[str]:
+    return [said[name]] if name in said else []
+
+
+def _sequence(text: str, session: str | None) -> int:
+    if session is None:
+        raise Malformed(Reason.MALFORMED_REQUEST, "a sequence is numbered within a session")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:20]) <= LAST_SEQUENCE:
+        raise Malformed(Reason.MALFORMED_REQUEST, "a sequence is a number from 1")
+    return int(text)
