@@ -1,0 +1,122 @@
+"""Canonical bytes: the same facts give the same bytes, and a leaf never says what its kind cannot."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.reasons import Reason
+from store.encoding import Identity, canonical_json, lp
+from store.leaves import close_bytes, leaf, meta_bytes
+
+IDENTITY = Identity(UUID(int=1), "run", "exchange", "attempt", "logical-request")
+NOON = datetime(2026, 1, 2, 12, 0, 0, 5, tzinfo=UTC)
+
+texts = st.text(max_size=20)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(values)
+def test_canonical_json_is_what_the_standard_library_writes(value):
+    expected = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    assert canonical_json(value) == expected.encode("ascii")
+
+
+@given(st.lists(st.binary(max_size=6), max_size=4), st.lists(st.binary(max_size=6), max_size=4))
+def test_no_two_lists_of_fields_give_the_same_bytes(one, other):
+    assert (lp(*one) == lp(*other)) == (one == other)
+
+
+def meta(**changed):
+    facts = {
+        "bucket": UUID(int=3),
+        "captured_at": None,
+        "completeness": "complete",
+        "media_type": "text/plain",
+        "received_at": NOON,
+        "sequence": None,
+        "session": None,
+        "size_class": 256,
+        "sources": (),
+        "vantage": "sdk",
+    }
+    return json.loads(meta_bytes(IDENTITY, **(facts | changed)))
+
+
+def test_absent_values_are_null():
+    found = meta()
+    assert [name for name, value in found.items() if value is None] == ["captured_at", "sequence", "session"]
+    assert found["sources"] == []
+
+
+def test_times_are_utc_with_six_digits():
+    assert meta()["received_at"] == "2026-01-02T12:00:00.000005Z"
+    east = timezone(timedelta(hours=2))
+    assert meta(captured_at=datetime(2026, 1, 2, 14, tzinfo=east))["captured_at"] == "2026-01-02T12:00:00.000000Z"
+
+
+def test_sources_are_sorted_and_stand_once_whatever_their_order():
+    bound = [("doc-7", 3), ("doc-10", 1), ("doc-7", 10), ("doc-7", None), ("doc-7", 3)]
+    expected = [["doc-10", "1"], ["doc-7", None], ["doc-7", "10"], ["doc-7", "3"]]
+    assert meta(sources=bound)["sources"] == expected
+    assert meta(sources=reversed(bound))["sources"] == expected
+
+
+def test_a_closing_counts_the_same_in_any_order():
+    counts = {"run_part_limit": 2, Reason.CAPACITY_EXCEEDED: 8}
+    sessions = {"b": 2, "a": 40}
+    one = close_bytes(UUID(int=1), "run", sessions=sessions, stored=1, not_captured=counts, unaccounted=0)
+    other = close_bytes(
+        UUID(int=1),
+        "run",
+        sessions=dict(sorted(sessions.items())),
+        stored=1,
+        not_captured=dict(sorted(counts.items())),
+        unaccounted=0,
+    )
+    assert one == other
+    assert json.loads(one)["sessions"] == [["a", 40], ["b", 2]]
+    assert json.loads(one)["counts"]["not_captured"] == {"capacity_exceeded": 8, "run_part_limit": 2}
+
+
+GOOD = {
+    "hold": {"h": UUID(int=5), "op": "place", "si": UUID(int=3), "sk": "run", "t": 1},
+    "revoke": {"op": "withdraw", "si": UUID(int=4), "sv": None, "t": 1},
+    "purge": {"of": 0, "p": UUID(int=2), "t": 1, "w": Reason.ERASED},
+    "resume": {"size": 7, "t": 1, "why": "rolled_back"},
+}
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_a_leaf_with_its_fields_is_made(kind):
+    assert json.loads(leaf(kind, **GOOD[kind])).keys() == GOOD[kind].keys() | {"k", "v"}
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_a_leaf_that_lacks_a_field_or_has_one_too_many_is_refused(kind):
+    for name in GOOD[kind]:
+        with pytest.raises(ValueError, match="has not exactly its fields"):
+            leaf(kind, **{key: value for key, value in GOOD[kind].items() if key != name})
+    with pytest.raises(ValueError, match="has not exactly its fields"):
+        leaf(kind, **GOOD[kind], run="demo-run")
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [("hold", "op"), ("hold", "sk"), ("revoke", "op"), ("purge", "w"), ("resume", "why")]
+)
+def test_a_word_outside_its_list_is_refused(kind, field):
+    with pytest.raises(ValueError, match=f"a word in {field}") as raised:
+        leaf(kind, **(GOOD[kind] | {field: "CANARY"}))
+    assert "CANARY" not in str(raised.value)
+
+
+def test_there_is_no_other_kind():
+    with pytest.raises(KeyError):
+        leaf("note", t=1)
