@@ -61,8 +61,11 @@ def test_a_name_is_its_text():
     [
         (
             403,
-            "temporary_mode content_opt_out not_sampled kind_not_admitted run_not_admitted run_closed ticket_invalid"
-            " ticket_expired retention_expired source_revoked source_unknown dependency_changed permission_denied",
+            (
+                "temporary_mode content_opt_out not_sampled kind_not_admitted run_not_admitted run_closed"
+                " ticket_invalid ticket_expired retention_expired source_revoked source_unknown"
+                " dependency_changed permission_denied"
+            ),
         ),
         (409, "identity_conflict erased"),
         (413, "part_too_large"),
@@ -141,7 +144,7 @@ def test_outcomes_are_what_may_stand_in_a_gap():
 
 
 def test_a_client_says_nothing_that_only_the_store_can_find():
-    assert OUTCOMES - CLIENT_REASONS == {Reason.WRITE_FAILED, Reason.QUEUE_ENTRY_LOST, Reason.UNACCOUNTED}
+    assert {Reason.WRITE_FAILED, Reason.QUEUE_ENTRY_LOST, Reason.UNACCOUNTED} == OUTCOMES - CLIENT_REASONS
     assert OUTCOMES > CLIENT_REASONS
 
 
