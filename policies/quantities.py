@@ -6,7 +6,7 @@ from typing import Final
 _DURATION_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SIZE_UNITS: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _DURATION = re.compile(r"([1-9][0-9]{0,11})([smhd])")
-_SIZE = re.compile(r"([1-9][0-9]{0,14})(B|KiB|MiB|GiB|TiB)")
+_SIZE = re.compile(r"([1-9][0-9]{0,15})(B|KiB|MiB|GiB|TiB)")
 
 # A century: whoever asks for more means "for ever", which no retention may be.
 MAX_DURATION_S: Final = 36_525 * 86_400

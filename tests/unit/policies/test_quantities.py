@@ -73,8 +73,10 @@ def test_for_ever_is_no_duration():
 
 
 def test_absurd_is_no_size():
-    with pytest.raises(ValueError, match="larger than a pebibyte"):
-        size("1025TiB")
+    for text in ("1025TiB", f"{MAX_SIZE_BYTES + 1}B", "9999999999999999TiB"):
+        with pytest.raises(ValueError, match="larger than a pebibyte"):
+            size(text)
+    assert size(f"{MAX_SIZE_BYTES - 1}B") == MAX_SIZE_BYTES - 1
 
 
 def test_a_fault_does_not_echo():
@@ -90,7 +92,6 @@ def test_a_duration_reads_back(seconds: int):
 
 @given(st.integers(1, MAX_SIZE_BYTES))
 def test_a_size_reads_back(size_bytes: int):
-    # Odd numbers of bytes above fifteen digits cannot be written by hand either; none is below the bound.
     assert size(size_text(size_bytes)) == size_bytes
 
 
