@@ -4,7 +4,7 @@ An unanswered command may have happened. Whether to send it again is for whoever
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -79,13 +79,13 @@ async def faults_of(client: Redis) -> list[str]:
     """Say what of this server does not suit a queue that must not lose what it has answered `queued`."""
     try:
         async with asyncio.timeout(CALL_S):
-            facts = await client.info("memory", "persistence", "cluster")
-            return _faults(facts, await _saves(client))
+            facts = await client.execute_command("INFO", "memory", "persistence", "cluster")
+            return _faults(facts, saves=await _saves(client))
     except (exceptions.RedisError, OSError, TimeoutError) as fault:
         return [f"Redis does not answer ({type(fault).__name__})"]
 
 
-def _faults(facts: dict[str, Any], saves: bool) -> Sequence[str]:
+def _faults(facts: Mapping[str, Any], *, saves: bool) -> list[str]:
     policy = facts.get("maxmemory_policy", "unknown")
     found = []
     if policy != "noeviction":

@@ -11,7 +11,7 @@ from store.queue.connection import Links, faults_of
 from store.queue.entries import Entry
 from store.queue.frames import Answer, Depth, Frame, RunView, Settled, Settlement
 from store.queue.keys import RunKey, all_shards
-from store.queue.runs import Runs
+from store.queue.runs import Opening, Runs
 from store.queue.upkeep import Upkeep
 from store.queue.waiters import Waiters
 from store.queue.writing import Writing
@@ -61,7 +61,7 @@ class Queue:
 
     # --- runs
 
-    async def open_run(
+    async def open_run(  # noqa: PLR0913 - the facts of a run, each by its name
         self,
         key: RunKey,
         *,
@@ -82,11 +82,12 @@ class Queue:
         A run that it knows is only ever narrowed by this, and with `refresh_limits` takes over the limits of a newer
         policy version. `stored` are the identities (exchange, attempt, kind, evidence) that the database holds.
         """
-        await self._runs.open(
-            key, run_uid=run_uid, state=state, policy_version=policy_version, retain_until=retain_until,
+        facts = Opening(
+            run_uid=run_uid, state=state, policy_version=policy_version, retain_until=retain_until,
             temporary=temporary, run_limits=run_limits, scope_limits=scope_limits, captured_parts=captured_parts,
             captured_bytes=captured_bytes, stored=stored, refresh_limits=refresh_limits,
         )  # fmt: skip
+        await self._runs.open(key, facts)
 
     async def narrow_run(
         self, key: RunKey, *, state: str | None = None, retain_until: datetime | None = None

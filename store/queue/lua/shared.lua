@@ -1,0 +1,76 @@
+-- What several scripts need; stands before each of them.
+
+-- A run's hash outlives its retention by this, so that late questions still meet it.
+local DAY_MS = 86400000
+
+local function now_ms()
+    local time = redis.call('TIME')
+    return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function number(value)
+    return tonumber(value) or 0
+end
+
+local function less(amount, by)
+    return math.max(0, amount - by)
+end
+
+-- How narrow a state is. A run only ever goes up here: closed is narrower than closing, a refusal of content narrower
+-- than closed, and erased is the end.
+local function narrowness(state)
+    if state == 'open' then return 0 end
+    if state == 'closing' then return 1 end
+    if state == 'run_closed' then return 2 end
+    if state == 'erased' then return 4 end
+    return 3
+end
+
+-- Narrow the run at `key`; an empty state or a retention of nothing says nothing about it.
+local function narrow(key, state, retain_until)
+    local is = redis.call('HMGET', key, 'state', 'retain_until')
+    if state ~= '' and (not is[1] or narrowness(state) > narrowness(is[1])) then
+        redis.call('HSET', key, 'state', state)
+    end
+    if retain_until and (not is[2] or retain_until < number(is[2])) then
+        redis.call('HSET', key, 'retain_until', retain_until)
+    end
+    -- A run that became temporary leaves nothing but counts from now on.
+    if state == 'temporary_mode' then
+        redis.call('HSET', key, 'temporary', 1)
+    end
+end
+
+local function keep_past_retention(key)
+    redis.call('PEXPIREAT', key, number(redis.call('HGET', key, 'retain_until')) + DAY_MS)
+end
+
+-- An identity is `<evidence>s` once stored, and `<evidence>p<key id><digest>:<exact bytes>:<sealed bytes>` while it is
+-- pending. Returns nothing unless it is pending.
+local function pending(identity)
+    if not identity then return nil end
+    local evidence, exact, sealed = string.match(identity, '^(%x+)p%x*:(%d+):(%d+)$')
+    if not evidence then return nil end
+    return evidence, tonumber(exact), tonumber(sealed)
+end
+
+-- Visit every entry of a stream, as (id, fields, header).
+local function each_entry(stream, visit)
+    local from = '-'
+    while true do
+        local page = redis.call('XRANGE', stream, from, '+', 'COUNT', 64)
+        for _, entry in ipairs(page) do
+            local fields = {}
+            for at = 1, #entry[2], 2 do
+                fields[entry[2][at]] = entry[2][at + 1]
+            end
+            visit(entry[1], fields, cmsgpack.unpack(fields.h))
+        end
+        if #page < 64 then return end
+        from = '(' .. page[#page][1]
+    end
+end
+
+local function identity_field(header)
+    return 'i:' .. header[4] .. '/' .. header[5] .. '/' .. header[6]
+end

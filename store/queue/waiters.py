@@ -1,0 +1,125 @@
+"""Hears what writers settle and what is narrowed: one subscription a process, however many wait."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+from uuid import UUID
+
+from redis.asyncio import Redis
+
+from policies.reasons import Reason
+from store.errors import Unavailable
+from store.queue.connection import translated
+from store.queue.frames import Settled
+from store.queue.keys import RUNS_CHANNEL, RunKey
+from store.queue.runs import key_of
+
+_SETTLED: Final = "custody:{q*}:settled"
+# A part can be settled before its poster has begun to wait: so many are remembered for the latecomers.
+_REMEMBERED: Final = 4096
+_LISTEN_S: Final = 1.0
+_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+class Waiters:
+    """Wakes whoever waits for a part. Losing Redis loses at most some wake-ups, and a wait ends by its time."""
+
+    def __init__(self, client: Redis, most: int) -> None:
+        self._client = client
+        self._most = most
+        self._waiting: dict[str, set[asyncio.Future[Settled]]] = {}
+        self._count = 0
+        self._recent: OrderedDict[str, Settled] = OrderedDict()
+        self._narrowed: list[Callable[[RunKey], None]] = []
+        self._listener: asyncio.Task[None] | None = None
+        self.listening = asyncio.Event()
+
+    async def wait(self, evidence: UUID, timeout_s: float) -> Settled | None:
+        """Wait until a part is settled, or the time is over; None at once if too many wait."""
+        self._listen()
+        name = evidence.hex
+        if (settled := self._recent.get(name)) is not None:
+            return settled
+        if self._count >= self._most:
+            return None
+        waiter: asyncio.Future[Settled] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, set()).add(waiter)
+        self._count += 1
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await waiter
+        except TimeoutError:
+            return None
+        finally:
+            self._count -= 1
+            self._gone(name, waiter)
+
+    def on_narrowed(self, heard: Callable[[RunKey], None]) -> None:
+        """Call `heard` for every run that is narrowed."""
+        self._narrowed.append(heard)
+        self._listen()
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.gather(self._listener, return_exceptions=True)
+
+    def _gone(self, name: str, waiter: "asyncio.Future[Settled]") -> None:
+        waiters = self._waiting.get(name)
+        if waiters is not None:
+            waiters.discard(waiter)
+            if not waiters:
+                del self._waiting[name]
+
+    def _listen(self) -> None:
+        if self._listener is None:
+            self._listener = asyncio.get_running_loop().create_task(self._listen_for_ever())
+
+    async def _listen_for_ever(self) -> None:
+        failures = 0
+        while True:
+            try:
+                with translated():
+                    await self._hear()
+            except Unavailable:
+                failures = 0 if self.listening.is_set() else failures + 1
+                self.listening.clear()
+                await asyncio.sleep(_PAUSES_S[min(failures, len(_PAUSES_S) - 1)])
+
+    async def _hear(self) -> None:
+        async with self._client.pubsub() as subscription:
+            await subscription.psubscribe(_SETTLED)
+            await subscription.subscribe(RUNS_CHANNEL)
+            while True:
+                message = await subscription.get_message(timeout=_LISTEN_S)
+                if message is not None:
+                    self._heard(message)
+
+    def _heard(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "subscribe":
+            self.listening.set()
+            return
+        # Whoever has the password can publish anything; what is not ours must not end the listening.
+        with suppress(ValueError):
+            if message["type"] == "pmessage":
+                self._settled(message["data"].decode().split("\n"))
+            elif message["type"] == "message":
+                self._tell(key_of(message["data"].decode()))
+
+    def _settled(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            evidence, outcome, reason = line.split(" ")
+            settled = Settled(outcome, Reason(reason) if reason else None)
+            self._recent[evidence] = settled
+            for waiter in self._waiting.get(evidence, ()):
+                if not waiter.done():
+                    waiter.set_result(settled)
+        while len(self._recent) > _REMEMBERED:
+            self._recent.popitem(last=False)
+
+    def _tell(self, key: RunKey) -> None:
+        for heard in self._narrowed:
+            heard(key)

@@ -1,0 +1,129 @@
+"""What writers do with the stream: take, take over, settle."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from redis import exceptions
+
+from store.queue.connection import BLOCK_S, CALL_S, Links, translated
+from store.queue.entries import Entry, read
+from store.queue.frames import Settlement
+from store.queue.keys import GROUP, RunKey, ShardKeys, identity_field
+from store.queue.scripts import LEAVE, RECLAIM, SETTLE
+
+_START: Final = b"0-0"
+_NO_GROUP: Final = "NOGROUP"
+
+
+class Writing:
+    """Delivers entries to writers and ends them."""
+
+    def __init__(self, links: Links, keys: Mapping[int, ShardKeys]) -> None:
+        self._links = links
+        self._keys = keys
+        self._reclaim_from = dict.fromkeys(keys, _START)
+        self.unreadable = 0
+
+    async def take(self, shard: int, consumer: str, count: int, block_ms: int) -> list[Entry]:
+        """Deliver entries that nobody has had."""
+        block = min(block_ms, int(BLOCK_S * 1000))
+        with translated():
+            try:
+                answer = await self._read_group(shard, consumer, count, block)
+            except exceptions.ResponseError as fault:
+                await self._make_group(shard, fault)
+                answer = await self._read_group(shard, consumer, count, block)
+        if not answer:
+            return []
+        return self._entries(answer[0][1], {})
+
+    async def reclaim(self, shard: int, consumer: str, idle_ms: int, count: int) -> tuple[list[Entry], int]:
+        """Take over what lies idle, going on where the last call stopped; also say how many had vanished."""
+        arguments = [GROUP, consumer, idle_ms, self._reclaim_from[shard], count]
+        with translated():
+            try:
+                answer = await self._script_reclaim(shard, arguments)
+            except exceptions.ResponseError as fault:
+                await self._make_group(shard, fault)
+                return [], 0
+        self._reclaim_from[shard], entries, deliveries, vanished = answer
+        held = [entry for entry in entries if entry is not None and entry[1] is not None]
+        times = {
+            entry[0]: often for entry, often in zip(entries, deliveries, strict=True) if entry is not None
+        }
+        return self._entries(held, times), int(vanished) + len(entries) - len(held)
+
+    async def settle(self, shard: int, settlements: Sequence[Settlement]) -> list[bool]:
+        """End entries in one call."""
+        if not settlements:
+            return []
+        keys, arguments = _settle_call(self._keys[shard], settlements)
+        with translated():
+            async with asyncio.timeout(CALL_S):
+                answers = await SETTLE.run(self._links.calls, keys, arguments)
+        return [answer == 1 for answer in answers]
+
+    async def leave(self, shard: int, consumer: str) -> bool:
+        """Take a consumer that holds nothing off the list."""
+        with translated():
+            try:
+                return bool(
+                    await LEAVE.run(self._links.calls, [self._keys[shard].entries], [GROUP, consumer])
+                )
+            except exceptions.ResponseError as fault:
+                await self._make_group(shard, fault)
+                return True
+
+    def _entries(self, delivered: Iterable[Any], deliveries: Mapping[bytes, int]) -> list[Entry]:
+        """Read what was delivered; what a newer version wrote stays pending, for a newer writer to take over."""
+        entries = []
+        for entry_id, fields in delivered:
+            pairs = fields if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True))
+            entry = read(entry_id, pairs, deliveries.get(entry_id, 1))
+            if entry is None:
+                self.unreadable += 1
+            else:
+                entries.append(entry)
+        return entries
+
+    async def _read_group(self, shard: int, consumer: str, count: int, block_ms: int) -> Any:
+        stream = self._keys[shard].entries
+        block = block_ms if block_ms > 0 else None
+        return await self._links.readers.xreadgroup(GROUP, consumer, {stream: ">"}, count, block)
+
+    async def _script_reclaim(self, shard: int, arguments: Sequence[Any]) -> Any:
+        async with asyncio.timeout(CALL_S):
+            return await RECLAIM.run(self._links.calls, [self._keys[shard].entries], arguments)
+
+    async def _make_group(self, shard: int, fault: exceptions.ResponseError) -> None:
+        """Make the group where there is none, from the first entry on: what is there, nobody has had."""
+        if not str(fault).startswith(_NO_GROUP):
+            raise fault
+        try:
+            await self._links.calls.xgroup_create(self._keys[shard].entries, GROUP, id="0", mkstream=True)
+        except exceptions.ResponseError as exists:
+            if not str(exists).startswith("BUSYGROUP"):
+                raise
+
+
+def _settle_call(shard: ShardKeys, settlements: Sequence[Settlement]) -> tuple[list[str], list[Any]]:
+    runs: dict[RunKey, int] = {}
+    keys = [shard.entries, shard.pending, shard.outcomes]
+    flat: list[Any] = []
+    for settlement in settlements:
+        key = settlement.key
+        run = runs.get(key)
+        if run is None:
+            run = runs[key] = len(runs) + 1
+            keys += (shard.run(key), shard.scope(key.scope))
+        flat += (settlement.entry_id, run, *_outcome(settlement))
+    return keys, [GROUP, shard.settled, len(runs), *(key.run for key in runs), *flat]
+
+
+def _outcome(settlement: Settlement) -> tuple[Any, ...]:
+    reason = settlement.reason or ""
+    if settlement.type != "part" or settlement.evidence is None:
+        return ("note", settlement.outcome, reason, "", "", 0)
+    field = identity_field(settlement.exchange, settlement.attempt, settlement.kind)
+    return ("part", settlement.outcome, reason, field, settlement.evidence.hex, settlement.sealed_bytes)
