@@ -39,7 +39,7 @@ def translated() -> Iterator[None]:
         yield
     except _ROW_FAULTS as fault:
         raise RowRefused(getattr(fault, "constraint_name", None) or type(fault).__name__) from None
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as fault:
+    except (OSError, TimeoutError, asyncpg.exceptions.PostgresError, asyncpg.exceptions.InterfaceError) as fault:
         raise Unavailable(Reason.STORE_UNAVAILABLE, cause=type(fault).__name__) from None
 
 
