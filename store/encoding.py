@@ -44,5 +44,8 @@ _ascii: Final = msgspec.json.Encoder(order="deterministic")
 def canonical_json(value: object) -> bytes:
     """Encode as JSON with sorted keys, no spaces, ASCII only."""
     encoded = _ascii.encode(value)
-    # Several times faster, and the same bytes as long as nothing is beyond ASCII (a property test compares).
-    return encoded if encoded.isascii() else _any.encode(value).encode("ascii")
+    # Several times faster, and the same bytes unless something is beyond printable ASCII: the standard library
+    # escapes that, DEL included (a property test compares the two).
+    if encoded.isascii() and b"\x7f" not in encoded:
+        return encoded
+    return _any.encode(value).encode("ascii")

@@ -13,7 +13,24 @@ def test_a_good_id_of_a_caller(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["", ".", "..", "-a", "_a", ":a", "a/b", "a b", "a%2e", "a\n", "a\0", "é", "x" * 129, "a?b", "a#", "\u0661"],
+    [
+        "",
+        ".",
+        "..",
+        "-a",
+        "_a",
+        ":a",
+        "a/b",
+        "a b",
+        "a%2e",
+        "a\n",
+        "a\0",
+        "é",
+        "x" * 129,
+        "a?b",
+        "a#",
+        "\u0661",
+    ],
 )
 def test_a_bad_id_of_a_caller_is_refused_without_an_echo(text):
     with pytest.raises(errors.Malformed) as raised:
@@ -44,7 +61,9 @@ def test_secrets_have_their_size_and_differ():
 
 def test_an_error_says_its_reason_and_our_words_only():
     assert str(errors.Refused(Reason.RUN_CLOSED)) == "run_closed"
-    assert str(errors.Unavailable(Reason.STORE_UNAVAILABLE, "TimeoutError")) == "store_unavailable: TimeoutError"
+    assert (
+        str(errors.Unavailable(Reason.STORE_UNAVAILABLE, "TimeoutError")) == "store_unavailable: TimeoutError"
+    )
     assert errors.NotFound().reason is Reason.NOT_FOUND
     assert errors.Unauthenticated().reason is Reason.UNAUTHENTICATED
     assert errors.RowRefused("parts_identity").cause == "parts_identity"

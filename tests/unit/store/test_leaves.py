@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policies.reasons import Reason
@@ -24,6 +24,7 @@ values = st.recursive(
 
 
 @given(values)
+@example({"a\x7f": "\x7f", "\x1f": "\x00\b\f\n\r\t", "/": '"\\'})
 def test_canonical_json_is_what_the_standard_library_writes(value):
     expected = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     assert canonical_json(value) == expected.encode("ascii")
@@ -59,7 +60,10 @@ def test_absent_values_are_null():
 def test_times_are_utc_with_six_digits():
     assert meta()["received_at"] == "2026-01-02T12:00:00.000005Z"
     east = timezone(timedelta(hours=2))
-    assert meta(captured_at=datetime(2026, 1, 2, 14, tzinfo=east))["captured_at"] == "2026-01-02T12:00:00.000000Z"
+    assert (
+        meta(captured_at=datetime(2026, 1, 2, 14, tzinfo=east))["captured_at"]
+        == "2026-01-02T12:00:00.000000Z"
+    )
 
 
 def test_sources_are_sorted_and_stand_once_whatever_their_order():

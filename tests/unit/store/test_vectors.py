@@ -85,7 +85,9 @@ def test_wrapped_secret():
 def test_intake():
     frame, sealed = unhex("raw", "frame"), unhex("intake", "sealed")
     salt = unhex("intake", "salt")
-    assert commitments.hkdf_expand(INTAKE.secret, b"custody/v1/intake" + salt) == unhex("intake", "derived_key")
+    assert commitments.hkdf_expand(INTAKE.secret, b"custody/v1/intake" + salt) == unhex(
+        "intake", "derived_key"
+    )
     assert commitments.seal_intake(INTAKE, frame, IDENTITY, EVIDENCE, salt) == sealed
     asked = []
 
