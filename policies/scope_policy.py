@@ -130,10 +130,10 @@ def _unknown_sources(value: object) -> UnknownSources:
 
 
 def _share(value: object) -> float:
+    # The queue counts shares in thousandths: one that it would round is refused here, not silently made nothing.
     share = fraction(value)
-    if share == 0:
-        message = "needs more than 0: a scope without a share could never post"
-        raise ValueError(message)
+    if share == 0 or round(share * 1000) / 1000 != share:
+        raise ValueError("needs a number from 0.001 to 1 in steps of 0.001")
     return share
 
 

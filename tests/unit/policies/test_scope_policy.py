@@ -108,7 +108,9 @@ WRONG: list[tuple[object, str]] = [
     ({"sampling": float("inf")}, "sampling: needs a number from 0 to 1"),
     ({"sampling": "1"}, "sampling: needs a number from 0 to 1"),
     ({"sampling": True}, "sampling: needs a number from 0 to 1"),
-    ({"share": 0}, "share: needs more than 0"),
+    ({"share": 0}, "share: needs a number from 0.001 to 1"),
+    ({"share": 0.0004}, "share: needs a number from 0.001 to 1"),
+    ({"share": 0.3333}, "share: needs a number from 0.001 to 1"),
     ({"share": 2}, "share: needs a number from 0 to 1"),
     ({"kinds": "logical-request"}, "kinds: needs a list of kinds"),
     ({"kinds": ["logical_request"]}, "kinds: needs one of logical-request, observable-output"),
@@ -221,7 +223,7 @@ def policies(draw: st.DrawFn) -> ScopePolicy:
             run_waiting_bytes=draw(sealed),
             run_waiting_notes=draw(COUNTS),
         ),
-        scope_limits=ScopeLimits(draw(COUNTS), draw(sealed), draw(st.floats(0, 1, exclude_min=True))),
+        scope_limits=ScopeLimits(draw(COUNTS), draw(sealed), draw(st.integers(1, 1000)) / 1000),
     )
 
 
