@@ -81,7 +81,12 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(out)
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[_of_library, *_SHARED, _RENDER]))
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[_of_library, *_SHARED, _RENDER],
+            use_get_message=False,  # its message is dropped, so it need not be put together
+        )
+    )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     # Else a line that cannot be formatted is printed with its arguments.
     logging.raiseExceptions = False
@@ -118,10 +123,7 @@ def _quieten(library: logging.Logger) -> None:
 def _of_library(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Keep of a library's line who said it, not what: its message may quote a row, a job or an address."""
     record: logging.LogRecord = event["_record"]
-    kept: EventDict = {"event": "library", "logger": record.name, "level": record.levelname.lower()}
-    if record.exc_info:
-        kept["exc_info"] = record.exc_info
-    return kept
+    return {"event": "library", "logger": record.name, "exc_info": event.get("exc_info")}
 
 
 def _exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -131,11 +131,11 @@ def test_destruction_takes_what_a_killed_creation_left(directory, places, monkey
 
 def test_destruction_fails_where_a_copy_cannot_be_reached(directory, places):
     directory.create("bucket", "one", SECRET)
-    os.rename(places[1], places[1].with_name("unmounted"))
+    places[1].rename(places[1].with_name("unmounted"))
     with pytest.raises(Unavailable) as raised:
         directory.destroy("bucket", "one")
     assert raised.value.reason is Reason.STORE_UNAVAILABLE
-    os.rename(places[1].with_name("unmounted"), places[1])
+    places[1].with_name("unmounted").rename(places[1])
     directory.destroy("bucket", "one")
     assert [files(place) for place in places] == [[], []]
 
@@ -146,7 +146,7 @@ def test_no_such_key_is_none_but_no_directory_is_an_outage(directory, places):
     with pytest.raises(Unavailable):
         directory.read("intake", "one")
     for place in places:
-        os.rename(place, place.with_name("away-" + place.name))
+        place.rename(place.with_name("away-" + place.name))
     with pytest.raises(Unavailable):
         directory.read("bucket", "one")
 

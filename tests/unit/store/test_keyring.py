@@ -1,6 +1,7 @@
 """Keys are read from the directory seldom, forgotten within a minute, and gone when destroyed."""
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import get_args
 from uuid import UUID
 
 import pytest
@@ -8,11 +9,11 @@ import pytest
 from policies.reasons import Reason
 from store.errors import Corrupt, Unavailable
 from store.key_directory import FileKeyDirectory
-from store.keyring import REMEMBERED_S, Keyring
+from store.keyring import REMEMBERED_S, Keyring, Purpose
 
 SCOPE, BUCKET = UUID(int=1), UUID(int=2)
 NOW = datetime(2026, 1, 2, 12, 30, tzinfo=UTC)
-PURPOSES = ("ticket", "cursor", "receipt", "sampling", "lookup")
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 
 class Counted(FileKeyDirectory):

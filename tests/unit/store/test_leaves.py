@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -35,8 +36,8 @@ def test_no_two_lists_of_fields_give_the_same_bytes(one, other):
     assert (lp(*one) == lp(*other)) == (one == other)
 
 
-def meta(**changed):
-    facts = {
+def meta(**changed: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = {
         "bucket": UUID(int=3),
         "captured_at": None,
         "completeness": "complete",
@@ -48,7 +49,8 @@ def meta(**changed):
         "sources": (),
         "vantage": "sdk",
     }
-    return json.loads(meta_bytes(IDENTITY, **(facts | changed)))
+    found: dict[str, Any] = json.loads(meta_bytes(IDENTITY, **(facts | changed)))
+    return found
 
 
 def test_absent_values_are_null():
@@ -90,7 +92,7 @@ def test_a_closing_counts_the_same_in_any_order():
     assert json.loads(one)["counts"]["not_captured"] == {"capacity_exceeded": 8, "run_part_limit": 2}
 
 
-GOOD = {
+GOOD: dict[str, dict[str, Any]] = {
     "hold": {"h": UUID(int=5), "op": "place", "si": UUID(int=3), "sk": "run", "t": 1},
     "revoke": {"op": "withdraw", "si": UUID(int=4), "sv": None, "t": 1},
     "purge": {"of": 0, "p": UUID(int=2), "t": 1, "w": Reason.ERASED},
