@@ -25,8 +25,7 @@ class Use:
     def __post_init__(self) -> None:
         """Refuse counts that cannot be counts."""
         if self.parts < 0 or self.bytes < 0:
-            message = "an amount is not negative"
-            raise ValueError(message)
+            raise ValueError("an amount is not negative")
 
 
 @dataclass(frozen=True, slots=True)

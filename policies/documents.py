@@ -58,30 +58,26 @@ class Document:
 def fraction(value: object) -> float:
     """Read a number from 0 to 1; a NaN is none."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        message = "needs a number from 0 to 1"
-        raise ValueError(message)
+        raise ValueError("needs a number from 0 to 1")
     return float(value)
 
 
 def count(value: object) -> int:
     """Read a whole number from 1 to a million."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_COUNT:
-        message = "needs a whole number from 1 to 1000000"
-        raise ValueError(message)
+        raise ValueError("needs a whole number from 1 to 1000000")
     return value
 
 
 def flag(value: object) -> bool:
     """Read true or false, and nothing that merely looks like one of them."""
     if not isinstance(value, bool):
-        message = "needs true or false"
-        raise ValueError(message)  # noqa: TRY004 - all faults of a document are ValueErrors
+        raise ValueError("needs true or false")  # noqa: TRY004 - all faults of a document are ValueErrors
     return value
 
 
 def word(value: object, words: Collection[str]) -> str:
     """Read one of a closed list of words."""
     if not isinstance(value, str) or value not in words:
-        message = f"needs one of {', '.join(words)}"
-        raise ValueError(message)
+        raise ValueError(f"needs one of {', '.join(words)}")
     return value

@@ -17,12 +17,10 @@ def duration(text: object) -> int:
     """Read `30s`, `10m`, `1h` or `7d` as seconds; anything else is a ValueError that does not echo it."""
     found = _DURATION.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        message = "needs a whole number above zero with a unit (s, m, h, d), as in 30d"
-        raise ValueError(message)
+        raise ValueError("needs a whole number above zero with a unit (s, m, h, d), as in 30d")
     seconds = int(found[1]) * _DURATION_UNITS[found[2]]
     if seconds > MAX_DURATION_S:
-        message = "is longer than a century"
-        raise ValueError(message)
+        raise ValueError("is longer than a century")
     return seconds
 
 
@@ -30,12 +28,10 @@ def size(text: object) -> int:
     """Read `512B`, `256KiB`, `4MiB`, `1GiB` as bytes; anything else is a ValueError that does not echo it."""
     found = _SIZE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        message = "needs a whole number above zero with a unit (B, KiB, MiB, GiB, TiB), as in 256KiB"
-        raise ValueError(message)
+        raise ValueError("needs a whole number above zero with a unit (B, KiB, MiB, GiB, TiB), as in 256KiB")
     size_bytes = int(found[1]) * _SIZE_UNITS[found[2]]
     if size_bytes > MAX_SIZE_BYTES:
-        message = "is larger than a pebibyte"
-        raise ValueError(message)
+        raise ValueError("is larger than a pebibyte")
     return size_bytes
 
 
@@ -51,7 +47,6 @@ def size_text(size_bytes: int) -> str:
 
 def _written(number: int, units: dict[str, int]) -> str:
     if number <= 0:
-        message = "only quantities above zero are written"
-        raise ValueError(message)
+        raise ValueError("only quantities above zero are written")
     unit = max((name for name in units if number % units[name] == 0), key=units.__getitem__)
     return f"{number // units[unit]}{unit}"

@@ -12,8 +12,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def aware(instant: datetime) -> datetime:
     """Refuse an instant without a zone: comparing it would be a guess."""
     if instant.utcoffset() is None:
-        message = "an instant needs a zone"
-        raise ValueError(message)
+        raise ValueError("an instant needs a zone")
     return instant
 
 
@@ -21,8 +20,7 @@ def retain_until(now: datetime, wished_s: int | None, default_s: int, max_s: int
     """Fix the end of a retention by database time: the wish or else the default, never over the most."""
     span_s = min(default_s if wished_s is None else wished_s, max_s)
     if span_s <= 0:
-        message = "a retention is longer than nothing"
-        raise ValueError(message)
+        raise ValueError("a retention is longer than nothing")
     return aware(now) + timedelta(seconds=span_s)
 
 
@@ -34,8 +32,7 @@ def shorter(one: datetime, other: datetime) -> datetime:
 def span_of(instant: datetime, span_s: int) -> tuple[datetime, datetime]:
     """Find the epoch-aligned, half-open span that contains the instant; a bucket expires at its end."""
     if span_s <= 0:
-        message = "a span is longer than nothing"
-        raise ValueError(message)
+        raise ValueError("a span is longer than nothing")
     span = timedelta(seconds=span_s)
     start = _EPOCH + (aware(instant) - _EPOCH) // span * span
     return start, start + span

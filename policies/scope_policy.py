@@ -112,8 +112,7 @@ class ScopePolicy:
 
 def _kinds(value: object) -> frozenset[Kind]:
     if not isinstance(value, list):
-        message = "needs a list of kinds"
-        raise ValueError(message)  # noqa: TRY004 - all faults of a document are ValueErrors
+        raise ValueError("needs a list of kinds")  # noqa: TRY004 - all faults of a document are ValueErrors
     return frozenset(Kind(word(each, tuple(Kind))) for each in value)
 
 

@@ -24,8 +24,7 @@ class SequenceSet:
         """Refuse ranges that are not in order: every operation relies on it."""
         edges = [edge for each in self.ranges for edge in each]
         if any(one >= other for one, other in pairwise(edges)) or (edges and edges[0] < 1):
-            message = "ranges start at 1, are sorted and do not touch"
-            raise ValueError(message)
+            raise ValueError("ranges start at 1, are sorted and do not touch")
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]]) -> Self:
@@ -47,8 +46,7 @@ class SequenceSet:
     def from_text(cls, text: str, most: int = MOST_RANGES) -> Self:
         """Read `1-3,7`, both ends included; a ValueError for anything else, or for too much of it."""
         if len(text) > most * _RANGE_CHARACTERS or text.count(",") >= most:
-            message = "too many ranges"
-            raise ValueError(message)
+            raise ValueError("too many ranges")
         return cls.of(_read_range(each) for each in text.split(","))
 
     @property
@@ -109,13 +107,11 @@ class SequenceSet:
 def _read_range(text: str) -> tuple[int, int]:
     found = _RANGE.fullmatch(text.strip(" "))
     if found is None:
-        message = "a range is a number from 1, or two joined by a hyphen"
-        raise ValueError(message)
+        raise ValueError("a range is a number from 1, or two joined by a hyphen")
     first = int(found[1])
     last = int(found[2] or first)
     if not first <= last <= LAST_SEQUENCE:
-        message = "a range ends after it starts, within 2^53"
-        raise ValueError(message)
+        raise ValueError("a range ends after it starts, within 2^53")
     return first, last + 1
 
 
