@@ -1,0 +1,218 @@
+"""What one transaction of a writer writes, and what it will say of each entry once that is committed."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from policies.decisions import Refuse
+from policies.kinds import PartState, SaidBy
+from policies.outcomes import NOTHING
+from policies.reasons import Reason
+from policies.sequences import SequenceSet
+from store import commitments
+from store.db import Connection
+from store.queue import Entry, Settlement
+from store.queue.entries import GapHeader, Header, PartHeader, StateHeader
+from store.services.gap_records import Gap
+from store.services.recheck import Ground, Later, recheck
+from store.services.sealing import Candidate, Sealed, instant
+from store.services.told import told
+from store.tables import attempts, bodies, log_queue, parts
+from store.tables.batch import Key
+from store.tables.gaps import Stored
+from store.tables.parts import Holder, Identified
+
+_NOBODY: Final = Refuse(Reason.RUN_NOT_ADMITTED)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Entries, ready to be decided about."""
+
+    parts: list[Candidate] = field(default_factory=list)
+    states: list[tuple[Entry, StateHeader]] = field(default_factory=list)
+    gaps: list[tuple[Entry, Gap]] = field(default_factory=list)
+
+    def runs(self) -> set[Key]:
+        """Return every run that the batch touches."""
+        found = {(part.scope, part.run_uid) for part in self.parts}
+        found |= {run_of(header) for _, header in self.states}
+        return found | {gap.run for _, gap in self.gaps}
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """What becomes of a batch, as far as it was decided."""
+
+    settlements: list[Settlement] = field(default_factory=list)
+    waiting: list[Entry] = field(default_factory=list)
+    faulty: list[Entry] = field(default_factory=list)
+    stale: list[Entry] = field(default_factory=list)
+    stored: list[tuple[Candidate, Sealed]] = field(default_factory=list)
+    states: list[StateHeader] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+
+    def names(self) -> list[Stored]:
+        """Return the identities of the parts that are new."""
+        return [Stored(*_identified(part), part.evidence) for part, _ in self.stored]
+
+    def refuse(self, part: Candidate, reason: Reason, ground: Ground) -> None:
+        """Settle a part as refused, with a gap where there is a run to record it in."""
+        self.settlements.append(part.entry.settle("refused", reason))
+        if (part.scope, part.run_uid) in ground.runs:
+            self.gaps.append(loss(part.entry, part.header, reason))
+
+
+def run_of(header: Header) -> Key:
+    """Return the run that an entry belongs to."""
+    return UUID(bytes=header.scope), UUID(bytes=header.run_uid)
+
+
+def loss(entry: Entry, header: PartHeader, reason: Reason) -> Gap:
+    """Return the gap of a part that the store does not take."""
+    numbered = header.session is not None and header.sequence is not None
+    return Gap(
+        run=run_of(header),
+        said_by=SaidBy.STORE,
+        reason=reason,
+        at=instant(header.received_at),
+        again=entry.deliveries > 1,
+        session=header.session,
+        numbers=SequenceSet().add(header.sequence or 0) if numbered else NOTHING,
+        identity=(header.exchange, header.attempt, header.kind),
+    )
+
+
+def reported(entry: Entry, header: GapHeader) -> Gap:
+    """Return the gap that an entry reports; ValueError where it is none."""
+    names = (header.exchange, header.attempt, header.kind)
+    numbers = NOTHING
+    if header.session is not None and header.first is not None:
+        numbers = SequenceSet.of([(header.first, (header.last or header.first) + 1)])
+    return Gap(
+        run=run_of(header),
+        said_by=SaidBy(header.said_by),
+        reason=entry.reason or Reason(header.reason or ""),
+        at=instant(header.at),
+        again=entry.deliveries > 1,
+        session=header.session,
+        numbers=numbers,
+        identity=None if None in names else (names[0] or "", names[1] or "", names[2] or ""),
+    )
+
+
+async def write_parts(connection: Connection, candidates: Iterable[Candidate], ground: Ground) -> Verdicts:
+    """Write the parts that may be written, with their bodies and leaves."""
+    verdicts = Verdicts()
+    refused: list[tuple[Candidate, Refuse]] = []
+    ready: list[tuple[Candidate, Sealed]] = []
+    for part in candidates:
+        verdict = recheck(part, ground)
+        if isinstance(verdict, Refuse):
+            refused.append((part, verdict))
+        elif verdict is Later.STALE:
+            verdicts.stale.append(part.entry)
+        elif verdict is Later.FAULTY:
+            verdicts.faulty.append(part.entry)
+        elif verdict is Later.WAITING or part.sealed is None:
+            verdicts.waiting.append(part.entry)
+        else:
+            ready.append((part, part.sealed))
+    taken = await _insert(connection, ready, verdicts, ground)
+    await _answer(connection, refused, taken, verdicts, ground)
+    return verdicts
+
+
+async def write_notes(connection: Connection, batch: Batch, verdicts: Verdicts, ground: Ground) -> None:
+    """Settle states and gaps, and write what was told of attempts."""
+    temporary = ground.temporary()
+    for entry, header in batch.states:
+        known = run_of(header) in ground.runs
+        verdicts.settlements.append(
+            entry.settle("noted") if known else entry.settle("refused", _NOBODY.reason)
+        )
+        # A temporary run leaves counts by reason, nothing else.
+        if known and run_of(header) not in temporary:
+            verdicts.states.append(header)
+    for entry, gap in batch.gaps:
+        known = gap.run in ground.runs
+        verdicts.settlements.append(
+            entry.settle("noted") if known else entry.settle("refused", _NOBODY.reason)
+        )
+        if known:
+            verdicts.gaps.append(gap)
+    rows = told((part.header for part, _ in verdicts.stored), verdicts.states)
+    if rows:
+        await attempts.tell(connection, rows)
+
+
+async def _insert(
+    connection: Connection, ready: Sequence[tuple[Candidate, Sealed]], verdicts: Verdicts, ground: Ground
+) -> list[Candidate]:
+    """Insert in identity order (batches in other orders deadlock) and return those whose identity was taken."""
+    if not ready:
+        return []
+    ordered = sorted(ready, key=_identity_order)
+    inserted = await parts.insert(connection, [sealed.row for _, sealed in ordered])
+    taken: list[Candidate] = []
+    for part, sealed in ordered:
+        if part.evidence not in inserted:
+            taken.append(part)
+            continue
+        verdicts.settlements.append(part.entry.settle("stored"))
+        # One entry may come twice in a batch; its rows come once.
+        inserted.discard(part.evidence)
+        verdicts.stored.append((part, sealed))
+    if verdicts.stored:
+        await bodies.copy(connection, [sealed.body for _, sealed in verdicts.stored])
+        await log_queue.copy(connection, [_leaf(part, sealed, ground) for part, sealed in verdicts.stored])
+    return taken
+
+
+async def _answer(
+    connection: Connection,
+    refused: Sequence[tuple[Candidate, Refuse]],
+    taken: Sequence[Candidate],
+    verdicts: Verdicts,
+    ground: Ground,
+) -> None:
+    """Answer for what was not inserted: one that was written before is stored, whatever is asked of it now."""
+    if not refused and not taken:
+        return
+    asked = {_identified(part) for part in (*taken, *(part for part, _ in refused))}
+    holders = await parts.holders(connection, list(asked))
+    for part, refusal in [*((part, None) for part in taken), *refused]:
+        holder = holders.get(_identified(part))
+        if holder is not None and holder.evidence == part.evidence:
+            verdicts.settlements.append(part.entry.settle("stored"))
+        else:
+            verdicts.refuse(part, refusal.reason if refusal else _taken_by(holder), ground)
+
+
+def _taken_by(holder: Holder | None) -> Reason:
+    if holder is None or holder.state in (PartState.STORED, PartState.LOST_IN_RESTORE):
+        return Reason.IDENTITY_CONFLICT
+    return Reason.RETENTION_EXPIRED if holder.purge_reason is Reason.RETENTION_EXPIRED else Reason.ERASED
+
+
+def _leaf(part: Candidate, sealed: Sealed, ground: Ground) -> tuple[UUID, bytes]:
+    row = sealed.row
+    return row.scope_id, commitments.leaf(
+        "part",
+        b=row.bucket_id,
+        c=row.commitment,
+        m=row.meta_commitment,
+        p=row.evidence,
+        t=ground.runs[part.scope, part.run_uid].now,
+    )
+
+
+def _identified(part: Candidate) -> Identified:
+    header = part.header
+    return Identified(part.scope, part.run_uid, header.exchange, header.attempt, header.kind)
+
+
+def _identity_order(each: tuple[Candidate, Sealed]) -> tuple[bytes, bytes, str, str, str]:
+    header = each[0].header
+    return header.scope, header.run_uid, header.exchange, header.attempt, header.kind

@@ -1,0 +1,135 @@
+"""The writer's transaction: parts, bodies, source sets, attempt states, gaps and leaves of a batch, all or nothing.
+
+Delivered twice changes nothing. Whoever calls settles the queue's entries only with what was returned, which is after
+the commit; on anything that is raised the entries stay as they are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from policies.reasons import Reason
+from store.db import Connection, Database
+from store.keyring import Keyring
+from store.queue import Entry, Settlement
+from store.queue.entries import GapHeader, PartHeader, StateHeader
+from store.services import gap_records
+from store.services.batch_rows import Batch, Verdicts, loss, reported, run_of, write_notes, write_parts
+from store.services.destinations import Destinations
+from store.services.gap_records import Gap
+from store.services.recheck import gather
+from store.services.sealing import Sealer
+from store.tables import parts, source_sets
+from store.tables.parts import Identified
+from store.tables.source_sets import SourceSet
+
+# A run may be narrowed between sealing and locking; then its parts are sealed again for where they belong now.
+_ROUNDS: Final = 3
+_MOST_SETS: Final = 8_192
+
+
+@dataclass(slots=True)
+class Persisted:
+    """What became of a batch; every entry is in exactly one of the lists."""
+
+    settlements: list[Settlement] = field(default_factory=list)
+    # Nothing is wrong with them: their bucket, its key or its partition is not there yet.
+    waiting: list[Entry] = field(default_factory=list)
+    # They cannot be opened or understood.
+    faulty: list[Entry] = field(default_factory=list)
+
+
+class Persister:
+    """Writes batches for one process; remembers where the parts of its runs go."""
+
+    def __init__(self, database: Database, keyring: Keyring, *, most_bytes: int) -> None:
+        self._database = database
+        self._sealer = Sealer(keyring, most_bytes)
+        self._destinations = Destinations(database)
+        self._known_sets: set[tuple[UUID, bytes]] = set()
+
+    async def persist(self, entries: Sequence[Entry]) -> Persisted:
+        """Write a batch. Raises RowRefused where a row of it will never be taken, Unavailable for an outage."""
+        done = Persisted()
+        left = list(entries)
+        for _ in range(_ROUNDS):
+            verdicts = await self._commit(await self._prepare(left, done))
+            done.settlements += verdicts.settlements
+            done.waiting += verdicts.waiting
+            done.faulty += verdicts.faulty
+            left = verdicts.stale
+            if not left:
+                return done
+            self._destinations.forget(run_of(entry.header) for entry in left)
+        done.waiting += left
+        return done
+
+    async def give_up(self, entry: Entry, *, named: bool) -> Settlement:
+        """Record that an entry cannot be written: under its name, or only as a count where the name is at fault."""
+        header = entry.header
+        async with self._database.transaction() as connection:
+            ground = await gather(connection, (), [run_of(header)])
+            if isinstance(header, PartHeader) and named and await _is_written(connection, header):
+                return entry.settle("stored")
+            if ground.runs and not isinstance(header, StateHeader):
+                gap = _lost(entry, header)
+                await gap_records.record(connection, [gap if named else gap.bare()], (), ground.temporary())
+        return entry.settle("refused", Reason.WRITE_FAILED)
+
+    def forget(self) -> None:
+        """Forget what was remembered of the database: something in it was not as expected."""
+        self._destinations.forget_all()
+        self._known_sets.clear()
+
+    async def _prepare(self, entries: Sequence[Entry], done: Persisted) -> Batch:
+        batch = Batch()
+        wanted = {run_of(entry.header) for entry in entries if entry.type == "part"}
+        buckets = await self._destinations.of(wanted) if wanted else {}
+        for entry in entries:
+            header = entry.header
+            try:
+                if isinstance(header, PartHeader):
+                    batch.parts.append(self._sealer.candidate(entry, header, buckets.get(run_of(header))))
+                elif isinstance(header, StateHeader):
+                    batch.states.append((entry, header))
+                else:
+                    batch.gaps.append((entry, reported(entry, header)))
+            except ValueError:
+                done.faulty.append(entry)
+        return batch
+
+    async def _commit(self, batch: Batch) -> Verdicts:
+        if not (batch.parts or batch.states or batch.gaps):
+            return Verdicts()
+        async with self._database.transaction() as connection:
+            ground = await gather(connection, batch.parts, batch.runs())
+            verdicts = await write_parts(connection, batch.parts, ground)
+            sets = await self._put_sets(connection, verdicts)
+            await write_notes(connection, batch, verdicts, ground)
+            await gap_records.record(connection, verdicts.gaps, verdicts.names(), ground.temporary())
+        if len(self._known_sets) > _MOST_SETS:
+            self._known_sets.clear()
+        self._known_sets |= sets
+        return verdicts
+
+    async def _put_sets(self, connection: Connection, verdicts: Verdicts) -> set[tuple[UUID, bytes]]:
+        sets: dict[tuple[UUID, bytes], SourceSet] = {}
+        for _, sealed in verdicts.stored:
+            if sealed.source_set is not None and sealed.source_set[:2] not in self._known_sets:
+                sets[sealed.source_set[:2]] = sealed.source_set
+        if sets:
+            await source_sets.put(connection, [sets[key] for key in sorted(sets)])
+        return set(sets)
+
+
+def _lost(entry: Entry, header: PartHeader | GapHeader) -> Gap:
+    if isinstance(header, PartHeader):
+        return loss(entry, header, Reason.WRITE_FAILED)
+    return reported(entry, header)
+
+
+async def _is_written(connection: Connection, header: PartHeader) -> bool:
+    identity = Identified(*run_of(header), header.exchange, header.attempt, header.kind)
+    holder = (await parts.holders(connection, [identity])).get(identity)
+    return holder is not None and holder.evidence.bytes == header.evidence

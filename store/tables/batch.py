@@ -1,0 +1,108 @@
+"""What a writer reads ahead of a batch, and reads and locks within its transaction."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from policies.admission import Standing
+from policies.kinds import Content, Kind, Mode
+from policies.revocation import SourceFacts, UnknownSources
+from store.db import Connection
+from store.tables import load
+
+_SQL: Final = load("batch")
+
+Key = tuple[UUID, UUID]
+"""A scope and the id of something within it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSpan:
+    """Where parts go that are kept until an instant within this half-open span."""
+
+    bucket_id: UUID
+    span_start: datetime
+    span_end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LockedRun:
+    """A run as it stands while the batch holds it; `now` is the transaction's time."""
+
+    run: str
+    erased: bool
+    standing: Standing
+    now: datetime
+
+
+async def ends(connection: Connection, runs: Collection[Key]) -> dict[Key, datetime]:
+    """Return until when runs are kept; those that nobody declared are left out."""
+    rows = await connection.fetch(_SQL["ends"], *_columns(runs))
+    return {(row["scope_id"], row["run_uid"]): row["retain_until"] for row in rows}
+
+
+async def buckets_at(
+    connection: Connection, wanted: Sequence[tuple[UUID, datetime]]
+) -> dict[tuple[UUID, datetime], BucketSpan]:
+    """Return the bucket for each scope and instant; those that no duty has made yet are left out."""
+    scopes, instants = [scope for scope, _ in wanted], [instant for _, instant in wanted]
+    rows = await connection.fetch(_SQL["buckets_at"], scopes, instants)
+    return {
+        wanted[row["place"] - 1]: BucketSpan(row["bucket_id"], row["span_start"], row["span_end"])
+        for row in rows
+    }
+
+
+async def lock_buckets(connection: Connection, scope: UUID, buckets: Collection[UUID]) -> dict[UUID, str]:
+    """Lock one scope's buckets and return their states."""
+    rows = await connection.fetch(_SQL["lock_buckets"], scope, list(buckets))
+    return {row["bucket_id"]: row["state"] for row in rows}
+
+
+async def lock_runs(connection: Connection, scope: UUID, runs: Collection[UUID]) -> dict[UUID, LockedRun]:
+    """Lock one scope's runs and return how they stand."""
+    rows = await connection.fetch(_SQL["lock_runs"], scope, list(runs))
+    return {
+        row["run_uid"]: LockedRun(
+            run=row["run"],
+            erased=row["erased"],
+            standing=Standing(
+                mode=Mode(row["mode"]),
+                content=Content(row["content"]),
+                sampled=row["sampled"],
+                retain_until=row["retain_until"],
+                kinds=frozenset(map(Kind, row["kinds"])),
+            ),
+            now=row["now"],
+        )
+        for row in rows
+    }
+
+
+async def source_facts(
+    connection: Connection, sources: Collection[tuple[UUID, str]]
+) -> dict[UUID, dict[str, SourceFacts]]:
+    """Return what each scope knows of these sources; those it does not know are left out."""
+    rows = await connection.fetch(_SQL["source_facts"], *_columns(sources))
+    found: dict[UUID, dict[str, SourceFacts]] = {}
+    for row in rows:
+        found.setdefault(row["scope_id"], {})[row["source"]] = SourceFacts(
+            known=True,
+            revoked=row["revoked"],
+            latest=row["latest"],
+            withdrawn=frozenset(row["withdrawn"]),
+            audience=frozenset(row["audience"]),
+        )
+    return found
+
+
+async def unknown_sources(connection: Connection, scopes: Collection[UUID]) -> Mapping[UUID, UnknownSources]:
+    """Return what scopes say about unknown sources; only the plain word allows them."""
+    rows = await connection.fetch(_SQL["unknown_sources"], list(scopes))
+    return {row["scope_id"]: "allow" if row["rule"] == "allow" else "refuse" for row in rows}
+
+
+def _columns(pairs: Collection[tuple[UUID, object]]) -> tuple[list[UUID], list[object]]:
+    return [scope for scope, _ in pairs], [each for _, each in pairs]
