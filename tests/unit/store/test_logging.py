@@ -1,5 +1,6 @@
 """Only listed fields are logged, and of an exception its class and our frames: never what somebody put into it."""
 
+import ast
 import asyncio
 import io
 import json
@@ -7,6 +8,7 @@ import logging as standard
 import sys
 import threading
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import structlog
 
 from store import errors, logging
 
+ROOT = Path(__file__).parents[3]
 CANARY = "CANARY-7f3a"
 
 
@@ -180,3 +183,35 @@ def test_a_level_below_the_least_is_not_logged(lines):
     assert lines.getvalue() == ""
     logging.logger().warning("part_corrupt")
     assert lines.last()["event"] == "part_corrupt"
+
+
+def logging_calls() -> list[tuple[str, ast.Call]]:
+    """Every call like `logger().info(…)` in the service."""
+    found = []
+    for path in sorted(path for name in ("store", "workers") for path in (ROOT / name).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                source = node.func.value
+                if isinstance(source, ast.Call) and ast.unparse(source.func) in {"logger", "logging.logger"}:
+                    found.append((f"{path.relative_to(ROOT)}:{node.lineno}", node))
+    return found
+
+
+def test_what_the_service_logs_is_named_and_listed():
+    calls = logging_calls()
+    assert calls
+    unlisted = [
+        (place, word.arg)
+        for place, call in calls
+        for word in call.keywords
+        if word.arg not in logging.FIELDS | {"exc_info"}
+    ]
+    assert unlisted == [], "these fields would be dropped: use a listed one, or list it in store/logging.py"
+    literal = [
+        (place, call.args[0].value)
+        for place, call in calls
+        if call.args and isinstance(call.args[0], ast.Constant)
+    ]
+    assert [found for found in literal if not logging._NAME.fullmatch(str(found[1]))] == []
+    composed = [place for place, call in calls if call.args and isinstance(call.args[0], ast.JoinedStr)]
+    assert composed == []
