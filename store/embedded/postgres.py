@@ -26,7 +26,7 @@ from store.embedded.place import (
 from store.embedded.process import ENVIRONMENT, Server, Start, locked, start
 
 # Where the data goes when root names a directory that the server's own user cannot reach.
-ELSEWHERE: Final = Path("/var/lib/custody")
+ELSEWHERE: Final = Path("/var/lib/custody-embedded")
 
 _MAJOR: Final = "18"
 _SOCKET: Final = ".s.PGSQL.5432"
