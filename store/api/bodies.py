@@ -1,8 +1,6 @@
-"""Reading bodies: within a budget of the whole process, a cap, and a deadline; never before the guard has decided."""
+"""Reading a body: under a cap and a deadline, and never before the guard has decided."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 from litestar.types import Receive
@@ -11,29 +9,6 @@ from policies.reasons import Reason
 from store.errors import Refused
 
 _DISCONNECT: Final = "http.disconnect"
-
-
-class BodyBudget:
-    """How many bytes of bodies this process may hold at once. Reserved before reading, given back when answered."""
-
-    def __init__(self, total_bytes: int) -> None:
-        self._free = total_bytes
-
-    @property
-    def free_bytes(self) -> int:
-        """What may still be reserved."""
-        return self._free
-
-    @contextmanager
-    def reserved(self, size: int) -> Iterator[None]:
-        """Hold `size` bytes for the block, or raise Refused (capacity_exceeded) at once: nobody waits for room."""
-        if size > self._free:
-            raise Refused(Reason.CAPACITY_EXCEEDED)
-        self._free -= size
-        try:
-            yield
-        finally:
-            self._free += size
 
 
 async def read_body(receive: Receive, most_bytes: int, deadline_s: float) -> bytes:

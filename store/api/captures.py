@@ -31,7 +31,7 @@ from store.api.headers import wait_of
 from store.api.problems import CAPTURES, NotCaptured
 from store.errors import Malformed, Refused
 from store.ids import caller_id
-from store.services import frames
+from store.services import flushes
 from store.services.ingest import Body
 from store.services.receipt_view import NoteView, ReceiptView
 from store.wiring import Services
@@ -49,7 +49,7 @@ Form = TypeVar("Form")
 class Receipts(msgspec.Struct, frozen=True):
     """The answer to a flush: one receipt (or note) a frame, in order."""
 
-    receipts: list[frames.FrameView]
+    receipts: list[flushes.FrameView]
 
 
 class Notes(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ async def post_frames(request: AnyRequest) -> Response[bytes]:
         raise await flush_refused(
             opened, key, numbers_of(found.headers), refusal.reason, found.sender.view.run_uid,
         ) from None
-    raw = frames.split(flush, opened.settings.flush_frames)
+    raw = flushes.split(flush, opened.settings.flush_frames)
     views = await opened.flushes.take(found.sender, found.headers.get("custody-session"), raw)
     _count(opened, views)
     return _json(Receipts(views), 202)
@@ -131,7 +131,7 @@ async def post_gaps(request: AnyRequest) -> Response[bytes]:
     """Take the runtime's own losses as ranges of a session's numbers; a union, so that a repeat changes nothing."""
     found = reporting(request)
     losses = _decoded(await _note_body(request, found, _GAPS_BYTES), Losses)
-    said = [frames.gap_said(gap.get("session"), gap.get("sequences"), gap.get("reason")) for gap in losses.gaps]
+    said = [flushes.gap_said(gap.get("session"), gap.get("sequences"), gap.get("reason")) for gap in losses.gaps]
     views = await found.services.ingest.report(found.key, found.run_uid, said)
     return _json(Notes(views), 202)
 
@@ -141,14 +141,14 @@ async def _body(request: AnyRequest, found: Admitted, most_bytes: int) -> bytes:
     settings = found.services.settings
     size = most_bytes if found.declared_bytes is None else found.declared_bytes
     with found.services.bodies.reserved(size):
-        return await read_body(request.receive, most_bytes, settings.body_deadline_s)
+        return await read_body(request.receive, most_bytes, settings.body_deadline.total_seconds())
 
 
 async def _note_body(request: AnyRequest, found: Admitted | Reporting, most_bytes: int) -> bytes:
     if found.declared_bytes is not None and found.declared_bytes > most_bytes:
         raise NotCaptured(Reason.PART_TOO_LARGE, None)
     try:
-        return await read_body(request.receive, most_bytes, found.services.settings.body_deadline_s)
+        return await read_body(request.receive, most_bytes, found.services.settings.body_deadline.total_seconds())
     except Refused as refusal:
         raise NotCaptured(refusal.reason, None) from None
 
@@ -157,7 +157,7 @@ async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[bytes]:
     """Answer a receipt; where the caller wants to wait and there is something to wait for, wait first."""
     services = found.services
     status = _STATUS.get(receipt.capture)
-    wait_s = wait_of(found.headers, services.settings.wait_max_s)
+    wait_s = wait_of(found.headers, services.settings.wait_max.total_seconds())
     if receipt.capture is Capture.QUEUED and wait_s:
         receipt = await services.outcomes.awaited(found.sender.key, receipt, wait_s)
         status = _CREATED if receipt.capture is Capture.STORED else _STATUS.get(receipt.capture)
@@ -169,7 +169,7 @@ async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[bytes]:
     return _json(receipt, status, {"Location": f"/v1/receipts/{receipt.receipt}"})
 
 
-def _count(opened: Services, views: Sequence[frames.FrameView]) -> None:
+def _count(opened: Services, views: Sequence[flushes.FrameView]) -> None:
     receipts = [view for view in views if isinstance(view, ReceiptView)]
     refusals = [receipt.reason for receipt in receipts if receipt.reason is not None]
     opened.metrics.admitted(len(receipts) - len(refusals))

@@ -18,8 +18,8 @@ from policies.revocation import Binding, admit_sources
 from store.clock import utc_now
 from store.errors import Refused, Unavailable
 from store.ids import RunUid, ScopeId
-from store.queue import RunKey, RunView
-from store.services.runs import RunBook
+from store.queue import RunKey
+from store.services.runs import RunBook, RunFacts
 from store.services.said import PartSaid
 from store.services.scopes import ScopeBook
 from store.services.sources import SourceBook
@@ -44,7 +44,7 @@ class Sender:
     key: RunKey
     key_id: str
     ticket: Ticket
-    view: RunView
+    view: RunFacts
 
 
 class RunRefused(Refused):
@@ -105,12 +105,12 @@ class Admission:
             return Refuse(Reason.PART_TOO_LARGE)
         return await self._decide_sources(sender, [*said.bindings, *sender.view.sources])
 
-    async def reporter(self, who: Sending, run: str, ticket_text: str | None) -> RunUid:
+    async def reporter(self, who: Sending, run: str, ticket_text: str | None) -> UUID:
         """Return the run whose losses this key may report: its own, or one that it holds a genuine ticket of."""
         key = RunKey(who.scope_id, run)
         if ticket_text is not None:
             return self._genuine(who, run, ticket_text).run_uid
-        run_uid = await self._runs.owned(key, who.key_id)
+        run_uid = await self._runs.recordable(who, key)
         if run_uid is None:
             raise RunRefused(Reason.RUN_NOT_ADMITTED, None)
         return run_uid
@@ -145,7 +145,7 @@ class Admission:
         return RunRefused(reason, view.run_uid) if reason is not None else RunRefused(Reason.TICKET_INVALID, None)
 
 
-def _refusal(view: RunView, now: datetime) -> Reason | None:
+def _refusal(view: RunFacts, now: datetime) -> Reason | None:
     if view.state not in _OPEN:
         return Reason(view.state)
     return Reason.RETENTION_EXPIRED if expired(view.retain_until, now) else None

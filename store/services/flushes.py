@@ -54,8 +54,8 @@ def split(flush: bytes, most_frames: int) -> list[msgspec.Raw]:
     return frames
 
 
-class Flush:
-    """Takes one flush of one sender."""
+class Flushes:
+    """Takes flushes, each of one sender."""
 
     def __init__(self, admission: Admission, ingest: Ingest) -> None:
         self._admission = admission
