@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from policies.reasons import Reason
 from policies.outcomes import NOTHING
+from policies.reasons import Reason
 from policies.sequences import SequenceSet
 from store.db import Connection
 from store.ids import new_gap_id
