@@ -163,18 +163,20 @@ async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[bytes]:
         status = _CREATED if receipt.capture is Capture.STORED else _STATUS.get(receipt.capture)
     if status is None:
         reason = receipt.reason or Reason.INTERNAL
-        services.metrics.refused(reason)
+        services.metrics.refused(receipt.kind, reason)
         raise NotCaptured(reason, receipt)
-    services.metrics.admitted()
+    services.metrics.admitted(receipt.kind)
     return _json(receipt, status, {"Location": f"/v1/receipts/{receipt.receipt}"})
 
 
 def _count(opened: Services, views: Sequence[flushes.FrameView]) -> None:
-    receipts = [view for view in views if isinstance(view, ReceiptView)]
-    refusals = [receipt.reason for receipt in receipts if receipt.reason is not None]
-    opened.metrics.admitted(len(receipts) - len(refusals))
-    for reason in refusals:
-        opened.metrics.refused(reason)
+    for view in views:
+        if not isinstance(view, ReceiptView):
+            continue
+        if view.reason is None:
+            opened.metrics.admitted(view.kind)
+        else:
+            opened.metrics.refused(view.kind, view.reason)
 
 
 def _decoded(body: bytes, form: type[Form]) -> Form:

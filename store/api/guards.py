@@ -135,7 +135,7 @@ async def refused(
     services: Services, key: RunKey, said: PartSaid, reason: Reason, run_uid: UUID | None,
 ) -> NotCaptured:
     """Record one refusal where that can be done, and return it as the error that answers it."""
-    services.metrics.refused(reason)
+    services.metrics.refused(said.kind, reason)
     return NotCaptured(reason, await services.ingest.refuse(key, said, reason, run_uid))
 
 
@@ -143,7 +143,7 @@ async def flush_refused(
     services: Services, key: RunKey, numbers: tuple[str, SequenceSet] | None, reason: Reason, run_uid: UUID | None,
 ) -> NotCaptured:
     """Record the numbers of a flush that was refused unread, and return the error that answers it."""
-    services.metrics.refused(reason)
+    services.metrics.refused(None, reason)
     recorded = False
     if numbers is not None:
         session, sequences = numbers

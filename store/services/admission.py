@@ -128,7 +128,7 @@ class Admission:
     async def _decide_sources(self, sender: Sender, bindings: Sequence[Binding]) -> Decision:
         if not bindings:
             return ALLOW
-        scope = await self._scopes.get(sender.key.scope)
+        scope = await self._scopes.get(ScopeId(sender.key.scope))
         try:
             facts = await self._sources.facts(sender.key.scope, sorted({binding.source for binding in bindings}))
         except Unavailable:

@@ -19,7 +19,7 @@ from store import commitments
 from store.clock import utc_now
 from store.commitments import Identity, IntakeKey
 from store.errors import Corrupt, CustodyError, Malformed, Unavailable
-from store.ids import new_evidence_id
+from store.ids import ScopeId, new_evidence_id
 from store.keyring import Keyring
 from store.queue import Answer, NoteFrame, PartFrame, Queue, RunKey, entries
 from store.queue.entries import GapHeader, PartHeader, StateHeader
@@ -183,6 +183,8 @@ class Ingest:
 
     def _same_as_queued(self, key: RunKey, said: PartSaid, content: bytes, answer: Answer) -> bool:
         identity = Identity(key.scope, key.run, said.exchange, said.attempt, said.kind)
+        if answer.key_id is None or answer.digest is None:
+            return False
         try:
             intake = self._keyring.intake_key(answer.key_id)
         except Corrupt:
@@ -192,13 +194,13 @@ class Ingest:
 
     def _queued(self, key: RunKey, said: PartSaid, evidence: UUID) -> ReceiptView:
         return self._receipts.write(
-            key.scope, key.run, said.exchange, said.attempt, said.kind, evidence, Capture.QUEUED,
+            ScopeId(key.scope), key.run, said.exchange, said.attempt, said.kind, evidence, Capture.QUEUED,
             dispatch=said.dispatch, settlement=said.settlement,
         )
 
     def _not_captured(self, key: RunKey, said: PartSaid, evidence: UUID, reason: Reason, *, recorded: bool) -> ReceiptView:
         return self._receipts.write(
-            key.scope, key.run, said.exchange, said.attempt, said.kind, evidence, Capture.NOT_CAPTURED, reason=reason,
+            ScopeId(key.scope), key.run, said.exchange, said.attempt, said.kind, evidence, Capture.NOT_CAPTURED, reason=reason,
             recorded=recorded, dispatch=said.dispatch, settlement=said.settlement,
         )
 
@@ -229,7 +231,7 @@ def _part_header(sender: Sender, said: PartSaid, evidence: UUID) -> PartHeader:
         captured_at=None if said.captured_at is None else _us(said.captured_at), received_at=_us(minted_at(evidence)),
         dispatch=said.dispatch, settlement=said.settlement,
         sources=sorted({(each.source, each.version) for each in (*said.bindings, *sender.view.sources)}, key=str),
-        policy_version=sender.ticket.policy_version, key_id=sender.key_id,
+        policy_version=sender.ticket.policy_version, key_id=bytes.fromhex(sender.key_id),
     )
 
 

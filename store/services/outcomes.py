@@ -14,6 +14,7 @@ from store import commitments
 from store.clock import utc_now
 from store.db import Database
 from store.errors import Corrupt, NotFound
+from store.ids import ScopeId
 from store.keyring import Keyring
 from store.queue import Queue, RunKey
 from store.receipts import Claims
@@ -67,7 +68,7 @@ class Outcomes:
 
     async def of_receipt(self, scope: UUID, text: str) -> ReceiptView:
         """Answer a receipt: what it said, or what has become of it since."""
-        claims = self._receipts.read(scope, text)
+        claims = self._receipts.read(ScopeId(scope), text)
         if await self._too_old(scope, claims.first_at):
             raise NotFound
         key = RunKey(scope, claims.run)
@@ -78,13 +79,13 @@ class Outcomes:
             return found
         # We said `queued`, and it is neither waiting, nor stored, nor refused: the queue was lost.
         return self._receipts.write(
-            scope, claims.run, claims.exchange, claims.attempt, claims.kind, claims.evidence, Capture.NOT_CAPTURED,
+            ScopeId(scope), claims.run, claims.exchange, claims.attempt, claims.kind, claims.evidence, Capture.NOT_CAPTURED,
             reason=Reason.QUEUE_ENTRY_LOST, recorded=False,
         )
 
     async def awaited(self, key: RunKey, receipt: ReceiptView, wait_s: float) -> ReceiptView:
         """Wait at most `wait_s` for what became of a queued part; the same receipt where nothing did in that time."""
-        evidence = self._receipts.read(key.scope, receipt.receipt).evidence
+        evidence = self._receipts.read(ScopeId(key.scope), receipt.receipt).evidence
         await self._queue.wait_settled(evidence, wait_s)
         now = await self.of_identity(key, receipt.exchange_id, receipt.attempt_id, receipt.kind)
         return receipt if now is None else now
@@ -122,25 +123,25 @@ class Outcomes:
         """Return the receipt of what waits, marked where it waits longer than it should."""
         late = utc_now() - minted_at(evidence) > self._overdue_after
         return self._receipts.write(
-            key.scope, key.run, exchange, attempt, kind, evidence, Capture.QUEUED,
+            ScopeId(key.scope), key.run, exchange, attempt, kind, evidence, Capture.QUEUED,
             overdue=Mark.WRITE_TIMEOUT if late else None,
         )
 
     async def _too_old(self, scope: UUID, first_at: datetime) -> bool:
-        policy = (await self._scopes.get(scope)).policy
+        policy = (await self._scopes.get(ScopeId(scope))).policy
         return utc_now() - first_at > timedelta(seconds=policy.metadata_retention_s)
 
     def _known(self, key: RunKey, known: outcomes.Known) -> ReceiptView:
         stored = known.stored_at is not None
         return self._receipts.write(
-            key.scope, key.run, known.exchange, known.attempt, known.kind, known.evidence,
+            ScopeId(key.scope), key.run, known.exchange, known.attempt, known.kind, known.evidence,
             Capture.STORED if stored else Capture.NOT_CAPTURED, reason=known.reason, dispatch=known.dispatch,
             settlement=known.settlement, stored_at=known.stored_at,
         )
 
     def _as_said(self, scope: UUID, claims: Claims, *, recorded: bool) -> ReceiptView:
         return self._receipts.write(
-            scope, claims.run, claims.exchange, claims.attempt, claims.kind, claims.evidence, claims.capture,
+            ScopeId(scope), claims.run, claims.exchange, claims.attempt, claims.kind, claims.evidence, claims.capture,
             reason=claims.reason, recorded=recorded,
         )
 

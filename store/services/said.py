@@ -7,7 +7,7 @@ import base64
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, Literal
 
 import http_sf
 import msgspec
@@ -94,11 +94,7 @@ def content_digest(text: str | None) -> bytes | None:
     """Return the sha-256 of a Content-Digest field (RFC 9530); other algorithms are not checked."""
     if text is None:
         return None
-    try:
-        members = http_sf.parse(text.encode("ascii"), tltype="dictionary")
-        value = members["sha-256"][0] if "sha-256" in members else None
-    except (ValueError, KeyError, TypeError, IndexError, UnicodeError):
-        raise Malformed(detail="Content-Digest is not a structured field") from None
+    value = _fields(text, "dictionary", "Content-Digest").get("sha-256", (None, {}))[0]
     if value is None:
         return None
     if not isinstance(value, bytes) or len(value) != _SHA256_BYTES:
@@ -110,12 +106,8 @@ def source_bindings(text: str | None) -> tuple[Binding, ...]:
     """Return the bindings of a Custody-Sources field: `"doc-7";v=3, "doc-8"` (a structured-field list)."""
     if text is None:
         return ()
-    try:
-        members = http_sf.parse(text.encode("ascii"), tltype="list")
-        pairs = [(value, parameters.get("v")) for value, parameters in members]
-    except (ValueError, TypeError, UnicodeError, AttributeError):
-        raise Malformed(detail="Custody-Sources is not a list of strings with an optional v") from None
-    return bindings_of(pairs)
+    members = _fields(text, "list", "Custody-Sources")
+    return bindings_of([(value, parameters.get("v")) for value, parameters in members])
 
 
 def bindings_of(pairs: list[tuple[object, object]]) -> tuple[Binding, ...]:
@@ -144,6 +136,15 @@ def captured_at(text: str | None) -> datetime | None:
 def digest_text(digest: bytes) -> str:
     """Write a sha-256 as RFC 9530 does."""
     return f"sha-256=:{base64.b64encode(digest).decode()}:"
+
+
+def _fields(text: str, form: Literal["dictionary", "list"], name: str) -> Any:
+    """Parse a structured field (RFC 9651): members are pairs of a value and its parameters."""
+    try:
+        return http_sf.parse(text.encode("ascii"), tltype=form)
+    except ValueError:
+        # UnicodeError and the parser's own error both are ValueErrors; the parser's message quotes what it met.
+        raise Malformed(detail=f"{name} is not a structured field") from None
 
 
 def _is_version(version: object) -> bool:
