@@ -27,6 +27,14 @@ def identity_field(exchange: str, attempt: str, kind: str) -> str:
     return f"i:{exchange}/{attempt}/{kind}"
 
 
+def names_of(field: bytes) -> tuple[str, str, str] | None:
+    """Read what `identity_field` wrote; None for the other fields of a run's hash."""
+    if not field.startswith(b"i:"):
+        return None
+    exchange, attempt, kind = field[2:].decode().split("/")
+    return exchange, attempt, kind
+
+
 @dataclass(frozen=True, slots=True)
 class ShardKeys:
     """The keys of one shard."""

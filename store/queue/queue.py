@@ -34,7 +34,7 @@ class Queue:
         self._runs = Runs(self._links.calls, keys)
         self._appends = Appends(self._links.appends, keys, shard_limits)
         self._writing = Writing(self._links, keys)
-        self._upkeep = Upkeep(self._links.calls, keys)
+        self._upkeep = Upkeep(self._links, keys)
         self._waiters = Waiters(self._links.readers, waiters)
 
     @classmethod
@@ -110,6 +110,10 @@ class Queue:
     async def identity(self, key: RunKey, exchange: str, attempt: str, kind: str) -> Answer | None:
         """Return `exists`, pending or stored, or None if the queue knows of no such part."""
         return await self._runs.identity(key, exchange, attempt, kind)
+
+    async def pending_identities(self, key: RunKey) -> list[tuple[str, str, str, UUID]]:
+        """List what waits of a run, as (exchange, attempt, kind, evidence), in no order."""
+        return await self._runs.pending(key)
 
     # --- runtimes
 

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from policies.limits import RunLimits, ScopeLimits
 from store.queue.connection import CALL_S, translated
 from store.queue.frames import Answer, RunView
-from store.queue.keys import RUNS_CHANNEL, RunKey, ShardKeys, identity_field, shard_of
+from store.queue.keys import RUNS_CHANNEL, RunKey, ShardKeys, identity_field, names_of, shard_of
 from store.queue.scripts import CLOSE, FORGET, NARROW, OPEN, Script
 from store.queue.wire import read_identity
 
@@ -57,7 +57,7 @@ class Runs:
             OPEN,
             [shard.run(key), shard.scope(key.scope), shard.entries],
             [
-                key.run, key.scope.bytes, facts.state, _milliseconds(facts.retain_until),
+                key.run, facts.state, _milliseconds(facts.retain_until),
                 int(facts.refresh_limits), facts.captured_parts, facts.captured_bytes,
                 len(new), *_flat(new), len(limits), *_flat(limits),
                 *_flat({identity_field(*names): f"{evidence.hex}s" for *names, evidence in facts.stored}),
@@ -103,6 +103,19 @@ class Runs:
                 field = identity_field(exchange, attempt, kind)
                 value = await self._client.execute_command("HGET", self._shard(key).run(key), field)
         return None if value is None else read_identity(value)
+
+    async def pending(self, key: RunKey) -> list[tuple[str, str, str, UUID]]:
+        """List what waits of a run: exchange, attempt, kind, evidence. Bounded by what a run may hold."""
+        with translated():
+            async with asyncio.timeout(CALL_S):
+                fields = await self._client.execute_command("HGETALL", self._shard(key).run(key))
+        found = []
+        for field, value in fields.items():
+            identity = names_of(field)
+            answer = None if identity is None else read_identity(value)
+            if identity is not None and answer is not None and answer.pending and answer.evidence is not None:
+                found.append((*identity, answer.evidence))
+        return found
 
     async def _announced(self, name: str) -> Mapping[str, int]:
         fields = await self._client.execute_command("HGETALL", name)

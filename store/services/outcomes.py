@@ -111,9 +111,9 @@ class Outcomes:
         # Beyond what this page of Postgres reached, a waiting one belongs to a later page.
         reach = max(views, default=start) if len(known) > limit else None
         for exchange, attempt, kind, evidence in waiting:
-            identity = (exchange, attempt, kind.value)
+            identity = (exchange, attempt, kind)
             if identity > start and (reach is None or identity <= reach):
-                views[identity] = self.queued(key, exchange, attempt, kind, evidence)
+                views[identity] = self.queued(key, exchange, attempt, Kind(kind), evidence)
         ordered = sorted(views)
         page = ordered[:limit]
         more = len(ordered) > limit
