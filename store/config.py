@@ -75,6 +75,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_deliveries: int
     db_pool: int
     canary: bool
+    build_commit: str | None
     log_level: str
 
     @classmethod

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import asyncpg
+from asyncpg.pool import PoolConnectionProxy
 
 from store.errors import ConfigFaults
 
@@ -69,7 +70,7 @@ async def migrate(owner_url: str, directory: Path = MIGRATIONS) -> list[str]:
         await connection.close()
 
 
-async def schema_faults(connection: asyncpg.Connection, directory: Path = MIGRATIONS) -> list[str]:
+async def schema_faults(connection: asyncpg.Connection | PoolConnectionProxy, directory: Path = MIGRATIONS) -> list[str]:
     """Say what keeps this code from working on that schema; an empty list means ready."""
     if await connection.fetchval("SELECT to_regclass('schema_migrations')") is None:
         return ["the database has no schema yet: run `python -m store migrate`"]
@@ -80,7 +81,7 @@ async def schema_faults(connection: asyncpg.Connection, directory: Path = MIGRAT
     return [f"migration {migration.version:04d}_{migration.name} is not applied" for migration in missing]
 
 
-async def _applied(connection: asyncpg.Connection) -> dict[int, str]:
+async def _applied(connection: asyncpg.Connection | PoolConnectionProxy) -> dict[int, str]:
     rows = await connection.fetch("SELECT version, digest FROM schema_migrations ORDER BY version")
     return {row["version"]: row["digest"] for row in rows}
 

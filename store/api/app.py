@@ -1,0 +1,53 @@
+"""The application: routers in a list, the services behind them, and what holds for every request."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from litestar import Litestar, Router
+
+from store import logging
+from store.api import captures, health, keys, receipts, runs, schema, scopes
+from store.api.around import RequestLine, complete_headers
+from store.api.identity import no_credentials_in_url
+from store.api.problems import HANDLERS
+from store.config import Settings, from_environment
+from store.wiring import open_services
+
+# Whoever adds calls adds a router here, and nothing else.
+ROUTERS: Final[Sequence[Router]] = (
+    runs.router,
+    captures.router,
+    receipts.router,
+    scopes.router,
+    keys.router,
+    health.router,
+)
+
+
+def create_app(settings: Settings | None = None) -> Litestar:
+    """Make the application, with the settings of the environment unless others are given."""
+    if settings is None:
+        settings = from_environment()
+        logging.configure(settings.log_level)
+    used = settings
+
+    @asynccontextmanager
+    async def lifespan(app: Litestar) -> AsyncIterator[None]:
+        async with open_services(used) as services:
+            app.state.services = services
+            yield
+
+    return Litestar(
+        route_handlers=list(ROUTERS),
+        lifespan=[lifespan],
+        guards=[no_credentials_in_url],
+        middleware=[RequestLine()],
+        before_send=[complete_headers],
+        exception_handlers=HANDLERS,
+        openapi_config=schema.config(),
+        logging_config=None,
+        # Each router says how much it takes; the captures count by themselves.
+        request_max_body_size=None,
+        debug=False,
+    )

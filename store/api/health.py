@@ -1,0 +1,119 @@
+"""Whether the process lives, whether it can work, and what it counts. No key is asked for, and no scope is named."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response, Router, get
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from store import clock
+from store.api.identity import services
+from store.services.readiness import Gauges, gauges, readiness
+
+AnyRequest = Request[Any, Any, Any]
+
+_EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
+_UNAVAILABLE: Final = 503
+_STARTED_AT: Final = clock.utc_now()
+
+
+class Life(msgspec.Struct, frozen=True):
+    """That the process answers; `commit` is null where the build did not name it."""
+
+    status: str
+    commit: str | None
+    started_at: datetime
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Whether the process can work; `missing` says in words what it lacks. `canary_age_s` null: none has come back."""
+
+    ready: bool
+    missing: list[str]
+    canary_age_s: float | None
+
+
+@get("/livez", operation_id="livez", summary="Whether the process lives")
+async def livez(request: AnyRequest) -> Life:
+    """Answer without asking anybody."""
+    return Life("alive", services(request).settings.build_commit, _STARTED_AT)
+
+
+@get("/readyz", operation_id="readyz", summary="Whether the process can work")
+async def readyz(request: AnyRequest) -> Response[Ready]:
+    """Ask Postgres and Redis; 503 with what is missing."""
+    opened = services(request)
+    found = await readiness(opened.database, opened.queue)
+    ready = Ready(not found.missing, list(found.missing), found.canary_age_s)
+    return Response(ready, status_code=200 if ready.ready else _UNAVAILABLE, media_type="application/json")
+
+
+@get("/metrics", operation_id="metrics", summary="Counts, in Prometheus' text format", media_type=_EXPOSITION)
+async def metrics(request: AnyRequest) -> bytes:
+    """Return this process's counters, and the whole's gauges as far as they could be had within two seconds."""
+    opened = services(request)
+    registry = CollectorRegistry()
+    registry.register(_Gathered(await gauges(opened.database, opened.queue)))
+    return generate_latest(opened.metrics.registry) + generate_latest(registry)
+
+
+router = Router("/", route_handlers=[livez, readyz, metrics], tags=["health"], security=[{}])
+
+
+class _Gathered(Collector):
+    """Gauges of one scrape."""
+
+    def __init__(self, found: Gauges) -> None:
+        self._found = found
+
+    def collect(self) -> Iterator[Metric]:
+        """Name and explain each."""
+        yield from self._queue()
+        yield from self._duties()
+        lag = GaugeMetricFamily(
+            "custody_expiry_lag_seconds", "Age of the oldest expired content still on disk"
+        )
+        if self._found.expiry_lag_s is not None:
+            lag.add_metric([], max(0.0, self._found.expiry_lag_s))
+        yield lag
+        unanswered = GaugeMetricFamily(
+            "custody_unanswered", "1 where a question of this scrape got no answer", labels=["what"]
+        )
+        for what in ("queue", "database"):
+            unanswered.add_metric([what], float(what in self._found.unanswered))
+        yield unanswered
+
+    def _queue(self) -> Iterator[Metric]:
+        parts = GaugeMetricFamily("custody_queue_parts", "Parts that wait", labels=["shard"])
+        # Rounded: the exact size of what waits would tell something of content.
+        sealed = GaugeMetricFamily(
+            "custody_queue_bytes", "Sealed bytes that wait, rounded up to a power of two", labels=["shard"]
+        )
+        notes = GaugeMetricFamily("custody_queue_notes", "States and gaps that wait", labels=["shard"])
+        oldest = GaugeMetricFamily(
+            "custody_queue_oldest_seconds", "Age of what waits longest", labels=["shard"]
+        )
+        for depth in self._found.depths:
+            shard = [str(depth.shard)]
+            parts.add_metric(shard, depth.parts)
+            sealed.add_metric(shard, 1 << (depth.bytes - 1).bit_length() if depth.bytes else 0)
+            notes.add_metric(shard, depth.notes)
+            oldest.add_metric(shard, depth.oldest_age_s)
+        yield from (parts, sealed, notes, oldest)
+        outcomes = CounterMetricFamily("custody_outcomes", "What became of observations", labels=["outcome"])
+        for outcome, count in sorted(self._found.outcomes.items()):
+            outcomes.add_metric([outcome], count)
+        yield outcomes
+
+    def _duties(self) -> Iterator[Metric]:
+        age = GaugeMetricFamily(
+            "custody_duty_success_age_seconds", "Since a duty last succeeded", labels=["duty"]
+        )
+        for row in self._found.duties:
+            if row.last_success is not None:
+                age.add_metric([row.duty], (row.now - row.last_success).total_seconds())
+        yield age

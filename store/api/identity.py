@@ -1,0 +1,138 @@
+"""Who calls, and within which scope: one bearer key in one header, never in a URL."""
+
+import re
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+from litestar.types import Guard
+
+from policies.kinds import Role
+from policies.reasons import Reason
+from store.errors import CustodyError, Malformed, NotFound, Unauthenticated
+from store.ids import caller_id
+from store.services.keys import KEY_TEXT, Caller
+from store.services.scopes import Scope
+from store.wiring import Services
+
+Connection = ASGIConnection[Any, Any, Any, Any]
+
+SCOPE_HEADER: Final = "custody-scope"
+
+# Under these names people put credentials into URLs, from where they reach logs and proxies (edge case 32).
+_CREDENTIAL_NAMES: Final = frozenset(
+    {
+        "token",
+        "key",
+        "access_token",
+        "authorization",
+        "api_key",
+        "apikey",
+        "auth",
+        "bearer",
+        "secret",
+        "password",
+    }
+)
+_BEARER: Final = re.compile(r"[Bb]earer +(\S+)")
+# More than anybody's query; what is longer is not looked through but refused.
+_MOST_PARAMETERS: Final = 64
+
+
+def services(connection: Connection) -> Services:
+    """Return what the application was started with."""
+    opened: Services = connection.app.state.services
+    return opened
+
+
+async def no_credentials_in_url(connection: Connection, _: BaseRouteHandler) -> None:
+    """Refuse a request whose address carries a credential, before anything else looks at it."""
+    query = connection.scope["query_string"].decode("latin-1")
+    if query and _carries_credential(query):
+        raise Malformed(detail="credentials belong into the Authorization header, never into a URL")
+    if KEY_TEXT.search(connection.scope["path"]) or any(
+        "@" in host for host in connection.headers.getall("host", [])
+    ):
+        raise Malformed(detail="credentials belong into the Authorization header, never into a URL")
+
+
+def requires(*roles: Role) -> Guard:
+    """Make a guard that lets only keys of these roles pass; it runs before any body is read."""
+    allowed = frozenset(roles)
+
+    async def guard(connection: Connection, _: BaseRouteHandler) -> None:
+        who = await authenticated(connection)
+        if who.role not in allowed:
+            raise CustodyError(Reason.PERMISSION_DENIED, "the key's role does not reach this call")
+
+    return guard
+
+
+async def authenticated(connection: Connection) -> Caller:
+    """Return who calls, remembered for this request."""
+    state = connection.scope["state"]
+    known: Caller | None = state.get("caller")
+    if known is None:
+        known = await services(connection).keys.authenticate(_bearer(connection))
+        state["caller"] = known
+    return known
+
+
+def caller(connection: Connection) -> Caller:
+    """Return who calls, after a guard has asked."""
+    who: Caller = connection.scope["state"]["caller"]
+    return who
+
+
+async def scope_of(connection: Connection) -> Scope:
+    """Return the scope of the call: the key's own, or the one that a store-wide operator names."""
+    scope = await named_scope(connection)
+    if scope is None:
+        raise Malformed(detail="a key of the whole store names a scope with Custody-Scope")
+    return scope
+
+
+async def named_scope(connection: Connection) -> Scope | None:
+    """Return the scope of the call, or None where a store-wide operator means the whole store."""
+    named = connection.headers.getall(SCOPE_HEADER, [])
+    if len(named) > 1:
+        raise Malformed(detail="Custody-Scope is repeated")
+    who, book = caller(connection), services(connection).scopes
+    if who.scope_id is not None:
+        scope = await book.get(who.scope_id)
+        if named and named[0] != scope.name:
+            raise Malformed(detail="Custody-Scope contradicts the key")
+    elif named:
+        scope = await book.by_name(caller_id(named[0]))
+    else:
+        return None
+    connection.scope["state"]["scope_id"] = scope.scope_id
+    return scope
+
+
+def within_reach(who: Caller, scope: Scope) -> Scope:
+    """Return the scope if the key reaches it; else the same answer as for one that never existed."""
+    if who.scope_id not in (None, scope.scope_id):
+        raise NotFound
+    return scope
+
+
+def _bearer(connection: Connection) -> str:
+    given = connection.headers.getall("authorization", [])
+    if len(given) > 1:
+        raise Malformed(detail="Authorization is repeated")
+    found = _BEARER.fullmatch(given[0]) if given else None
+    if found is None:
+        raise Unauthenticated
+    return found[1]
+
+
+def _carries_credential(query: str) -> bool:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+    except ValueError:
+        raise Malformed(detail="too many query parameters") from None
+    return any(
+        name.lower() in _CREDENTIAL_NAMES or KEY_TEXT.search(name + "=" + value) for name, value in pairs
+    )

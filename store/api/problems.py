@@ -1,0 +1,193 @@
+"""Every refusal and fault as problem+json (RFC 9457): one table from our errors to statuses, and nothing of the cause.
+
+Fails closed: what is not in the table is `internal`, and the answer says nothing else.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.types import ExceptionHandlersMap
+
+from policies.documents import PolicyFault
+from policies.reasons import READ_STATUS, RETRYABLE, STATUS, Reason, read_status, retryable
+from store.errors import CustodyError, Gone, RowRefused, Unavailable
+from store.logging import logger
+from store.services.receipt_view import ReceiptView
+
+MEDIA_TYPE: Final = "application/problem+json"
+TYPE_PREFIX: Final = "urn:custody:reason:"
+
+# A handler with this in its `opt` captures: whoever calls it must not try again (product.md, bounds and outages).
+CAPTURES: Final = "captures"
+_RETRY_AFTER_S: Final = "1"
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """A refused or failed request; `detail` holds our own words only. `receipt` is there where a part was posted."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    reason: Reason
+    retryable: bool
+    receipt: ReceiptView | msgspec.UnsetType = msgspec.UNSET
+    recorded: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class NotCaptured(CustodyError):
+    """What was posted is refused. One part has a receipt that says so; a flush or note only whether it is recorded."""
+
+    def __init__(self, reason: Reason, receipt: ReceiptView | None, *, recorded: bool = False) -> None:
+        super().__init__(reason)
+        self.receipt = receipt
+        self.recorded = recorded if receipt is None else receipt.recorded
+
+
+# Faults that the framework finds before any handler of ours runs, by the status that it gives them.
+_REASON_OF_STATUS: Final[Mapping[int, Reason]] = MappingProxyType(
+    {
+        401: Reason.UNAUTHENTICATED,
+        403: Reason.PERMISSION_DENIED,
+        404: Reason.NOT_FOUND,
+        411: Reason.LENGTH_REQUIRED,
+        415: Reason.UNSUPPORTED_MEDIA,
+    }
+)
+_READS: Final = frozenset({"GET", "HEAD"})
+_CLIENT_FAULTS: Final = range(400, 500)
+_SERVER_FAULT: Final = 500
+
+
+def problem_response(
+    reason: Reason,
+    status: int,
+    detail: str = "",
+    *,
+    waits: bool = True,
+    refused: NotCaptured | None = None,
+) -> Response[bytes]:
+    """Answer a problem; `waits` says whether the caller waits for the outcome, so that trying again makes sense."""
+    again = retryable(reason, waits=waits)
+    problem = Problem(
+        type=TYPE_PREFIX + reason.value,
+        title=title(reason),
+        status=status,
+        detail=detail or title(reason),
+        reason=reason,
+        retryable=again,
+        receipt=refused.receipt if refused is not None and refused.receipt is not None else msgspec.UNSET,
+        recorded=msgspec.UNSET if refused is None else refused.recorded,
+    )
+    headers = {"Retry-After": _RETRY_AFTER_S} if again else {}
+    if reason is Reason.UNAUTHENTICATED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Response(msgspec.json.encode(problem), status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def title(reason: Reason) -> str:
+    """Return the short text of a reason; the same for every problem with that reason."""
+    return reason.value.replace("_", " ").capitalize()
+
+
+def status_of(reason: Reason, method: str, *, destroyed: bool = False) -> int:
+    """Return the status of a reason as an answer to a call with this method; KeyError where it is no answer."""
+    if reason not in READ_STATUS or (reason in STATUS and method not in _READS):
+        return STATUS[reason]
+    return read_status(reason, destroyed=destroyed)
+
+
+def _on_custody_error(request: Request[Any, Any, Any], error: CustodyError) -> Response[bytes]:
+    if isinstance(error, RowRefused):
+        # Outside a writer this is a bug of ours: no caller can send a row.
+        return _on_exception(request, error)
+    reason = error.reason
+    status = _status(reason, str(request.method), destroyed=isinstance(error, Gone))
+    if status is None:
+        return _on_exception(request, error)
+    if status >= _SERVER_FAULT:
+        cause = error.cause if isinstance(error, Unavailable) else None
+        logger().warning(
+            "unavailable" if reason in RETRYABLE else "corrupt", reason=reason.value, cause=cause
+        )
+    _note(request, reason)
+    return problem_response(
+        reason,
+        status,
+        "" if isinstance(error, Unavailable) else error.detail,
+        waits=not _captures(request),
+        refused=error if isinstance(error, NotCaptured) else None,
+    )
+
+
+def _on_policy_fault(request: Request[Any, Any, Any], fault: PolicyFault) -> Response[bytes]:
+    # The faults name fields, never values (policies.documents).
+    _note(request, Reason.MALFORMED_REQUEST)
+    return problem_response(Reason.MALFORMED_REQUEST, 400, str(fault))
+
+
+def _on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    if error.status_code not in _CLIENT_FAULTS:
+        return _on_exception(request, error)
+    reason = _REASON_OF_STATUS.get(error.status_code, Reason.MALFORMED_REQUEST)
+    _note(request, reason)
+    answer = problem_response(reason, error.status_code, _framework_detail(error))
+    if error.headers and "Allow" in error.headers:
+        answer.headers["Allow"] = error.headers["Allow"]
+    return answer
+
+
+def _on_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    _note(request, Reason.INTERNAL)
+    # The pipe keeps the class and our own frames of it; its message may quote what it met.
+    logger().error(
+        "internal", exc_info=error, method=str(request.method), route=request.scope.get("path_template")
+    )
+    return problem_response(Reason.INTERNAL, _SERVER_FAULT)
+
+
+HANDLERS: Final[ExceptionHandlersMap] = {
+    CustodyError: _on_custody_error,
+    PolicyFault: _on_policy_fault,
+    HTTPException: _on_http_exception,
+    Exception: _on_exception,
+}
+
+
+def _captures(request: Request[Any, Any, Any]) -> bool:
+    # Where no route was found, there is no handler; the framework's types do not know that.
+    handler = cast("dict[str, Any]", request.scope).get("route_handler")
+    return handler is not None and bool(handler.opt.get(CAPTURES, False))
+
+
+def _note(request: Request[Any, Any, Any], reason: Reason) -> None:
+    """Leave the reason for the request's log line."""
+    request.scope["state"]["reason"] = reason.value
+
+
+def _status(reason: Reason, method: str, *, destroyed: bool) -> int | None:
+    try:
+        return status_of(reason, method, destroyed=destroyed)
+    except KeyError:
+        return None
+
+
+def _framework_detail(error: HTTPException) -> str:
+    """Name the parameters that were wrong, which are ours; the framework's messages echo values and URLs."""
+    if not isinstance(error, ValidationException) or not isinstance(error.extra, list):
+        return ""
+    named = sorted({_parameter(fault) for fault in error.extra} - {""})
+    return f"not as /schema says: {', '.join(named)}" if named else "not as /schema says"
+
+
+def _parameter(fault: object) -> str:
+    if not isinstance(fault, dict):
+        return ""
+    if fault.get("source") == "body":
+        return "body"
+    # Parameters are named by handlers; unknown ones from the query never get here.
+    return str(fault.get("key", ""))

@@ -1,0 +1,96 @@
+"""Whether this process can work now, and what a metrics collector sees of the whole. Each question has a deadline."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from store.db import Database
+from store.errors import Unavailable
+from store.migrate import schema_faults
+from store.queue import Depth, Queue
+from store.tables import buckets, leases
+from store.tables.leases import LeaseRow
+
+DEADLINE_S: Final = 2.0
+CANARY: Final = "canary"
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What is missing (nothing: ready), and how old the last canary that came back is."""
+
+    missing: Sequence[str]
+    canary_age_s: float | None
+
+
+@dataclass(slots=True)
+class Gauges:
+    """What could be asked; what could not is named in `unanswered`."""
+
+    depths: Sequence[Depth] = ()
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    duties: Sequence[LeaseRow] = ()
+    expiry_lag_s: float | None = None
+    unanswered: list[str] = field(default_factory=list)
+
+
+async def readiness(database: Database, queue: Queue) -> Readiness:
+    """Ask Postgres and Redis whether they are as they must be."""
+    (postgres, canary_age_s), redis = await asyncio.gather(_postgres(database), _redis(queue))
+    return Readiness([*postgres, *redis], canary_age_s)
+
+
+async def gauges(database: Database, queue: Queue) -> Gauges:
+    """Gather what a collector wants to see; an outage shows as what could not be answered."""
+    found = Gauges()
+    await asyncio.gather(_ask_queue(found, queue), _ask_database(found, database))
+    return found
+
+
+async def _postgres(database: Database) -> tuple[list[str], float | None]:
+    try:
+        async with asyncio.timeout(DEADLINE_S), database.connection() as connection:
+            faults = await schema_faults(connection)
+            if faults:
+                return faults, None
+            return [], _canary_age_s(await leases.all_leases(connection))
+    except (Unavailable, TimeoutError):
+        return ["Postgres does not answer"], None
+
+
+async def _redis(queue: Queue) -> list[str]:
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            return await queue.check()
+    except (Unavailable, TimeoutError):
+        return ["Redis does not answer"]
+
+
+async def _ask_queue(found: Gauges, queue: Queue) -> None:
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            found.depths = await queue.depth()
+            found.outcomes = await queue.outcomes()
+    except (Unavailable, TimeoutError):
+        found.unanswered.append("queue")
+
+
+async def _ask_database(found: Gauges, database: Database) -> None:
+    try:
+        async with asyncio.timeout(DEADLINE_S), database.connection() as connection:
+            found.duties = await leases.all_leases(connection)
+            oldest = await buckets.oldest_undestroyed(connection)
+            now = found.duties[0].now if found.duties else None
+            found.expiry_lag_s = 0.0 if oldest is None or now is None else (now - oldest).total_seconds()
+    except (Unavailable, TimeoutError):
+        found.unanswered.append("database")
+
+
+def _canary_age_s(rows: Sequence[LeaseRow]) -> float | None:
+    ages = [
+        (row.now - row.last_success).total_seconds()
+        for row in rows
+        if row.duty == CANARY and row.last_success
+    ]
+    return ages[0] if ages else None

@@ -1,0 +1,275 @@
+"""Runs: declared here, looked at by every guard. What is narrowed goes to the row, to Redis, into the answer."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+from uuid import UUID
+
+from policies.kinds import Mode
+from policies.reasons import Reason
+from policies.revocation import Binding
+from store import clock, tickets
+from store.db import Connection, Database
+from store.errors import Unavailable
+from store.ids import RunUid, ScopeId, new_id
+from store.keyring import Keyring
+from store.logging import logger
+from store.queue import Queue, RunKey
+from store.services.declaring import Declaration, declared, narrowed, owned, queue_state, refusal, source_set
+from store.services.keys import Caller
+from store.services.last_known import PATIENCE_S, LastKnown
+from store.services.scopes import Scope, ScopeBook, scope_from
+from store.tables import runs, scopes, source_sets
+from store.tables.runs import CapturedPart, RunRow
+
+_REMEMBERED: Final = 50_000
+# Who owns a run never changes and its sources only grow, of which every process is told; this is for a word unheard.
+_ROW_AGE_S: Final = 60.0
+
+
+class KeyOfScope(Protocol):
+    """Whoever has a key."""
+
+    @property
+    def key_id(self) -> str:
+        """The key."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """A run as a guard sees it; `state` is `open`, `closing`, or the reason why it takes no more parts."""
+
+    run_uid: RunUid
+    state: str
+    policy_version: int
+    retain_until: datetime
+    temporary: bool
+    announced: Mapping[str, int]
+    sources: frozenset[Binding]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The answer to a declaration. `in_force` is False where Redis could not be told and only the writer knows yet."""
+
+    scope: Scope
+    row: RunRow
+    reason: Reason | None
+    new: bool
+    in_force: bool
+    ticket: str | None
+    ticket_expires_at: datetime | None
+
+
+class RunBook:
+    """The runs of every scope: declaring, and a view of each that is at most `view_age` old."""
+
+    def __init__(
+        self,
+        database: Database,
+        queue: Queue,
+        keyring: Keyring,
+        scope_book: ScopeBook,
+        *,
+        view_age: timedelta,
+        ticket_lifetime: timedelta,
+    ) -> None:
+        self._database = database
+        self._queue = queue
+        self._keyring = keyring
+        self._scopes = scope_book
+        self._ticket_lifetime = ticket_lifetime
+        self._views: LastKnown[RunKey, RunFacts] = LastKnown(
+            self._read_view, age_s=view_age.total_seconds(), size=_REMEMBERED
+        )
+        self._rows: LastKnown[RunKey, RunRow] = LastKnown(
+            self._read_row, age_s=_ROW_AGE_S, grace_s=_for_good, size=_REMEMBERED
+        )
+        queue.on_narrowed(self.forget)
+
+    async def declare(self, who: Caller, scope_id: ScopeId, run: str, said: Declaration) -> Admission:
+        """Take a declaration; the strictest of all of them holds. PERMISSION_DENIED where another key owns the run."""
+        key = RunKey(scope_id, run)
+        async with self._database.transaction() as connection:
+            scope = await _scope(connection, scope_id)
+            row, new = await self._write(connection, scope, who, run, said)
+            taken = [] if new else await runs.captured(connection, scope_id, row.run_uid)
+        in_force = await self._tell_queue(key, scope, row, taken, new=new)
+        self.forget(key)
+        reason = refusal(row)
+        if reason is not None:
+            return Admission(scope, row, reason, new, in_force, None, None)
+        ticket = self._ticket(who, scope, row)
+        text = tickets.issue(self._keyring.token_key("ticket"), ticket)
+        return Admission(scope, row, None, new, in_force, text, ticket.expires_at)
+
+    async def view(self, key: RunKey) -> RunFacts | None:
+        """Return the run as the queue knows it, None if nobody declared it; Unavailable where that cannot be told."""
+        return self._views.peek(key) or await self._views.get(key)
+
+    async def reopen(self, key: RunKey) -> RunFacts | None:
+        """Make the queue know a run that it lost or forgot, from the database; None if nobody declared it."""
+        facts = await self._reopen(key)
+        self.forget(key)
+        return facts
+
+    async def _reopen(self, key: RunKey) -> RunFacts | None:
+        async with self._database.transaction() as connection:
+            row = await runs.by_name(connection, key.scope, key.run)
+            if row is None:
+                return None
+            scope = await _scope(connection, ScopeId(key.scope))
+            taken = await runs.captured(connection, key.scope, row.run_uid)
+        # Nothing is taken for a run past its retention, not even a gap: Redis need not hold it.
+        if queue_state(row) != Reason.RETENTION_EXPIRED:
+            await self._open_in_queue(key, scope, row, taken)
+        return _facts_of(row)
+
+    async def recordable(self, who: KeyOfScope, key: RunKey) -> UUID | None:
+        """Return the run's uid if this key may leave a gap in it; None also where that cannot be told now."""
+        try:
+            # A refusal waits here: an outage must not become its wait.
+            async with asyncio.timeout(PATIENCE_S):
+                row = await self._rows.get(key)
+        except (Unavailable, TimeoutError):
+            return None
+        return row.run_uid if row is not None and (row.shared or row.owner_key == who.key_id) else None
+
+    def forget(self, key: RunKey) -> None:
+        """Drop what this process remembers of a run; called at once when any process narrows it."""
+        self._views.drop(key)
+        self._rows.drop(key)
+
+    async def _write(
+        self, connection: Connection, scope: Scope, who: Caller, run: str, said: Declaration
+    ) -> tuple[RunRow, bool]:
+        present = await runs.lock(connection, scope.scope_id, run)
+        if present is None:
+            now = await runs.now(connection)
+            row = declared(self._keyring, scope, who.key_id, run, said, now)
+            await _put_sources(connection, scope.scope_id, row)
+            if await runs.insert(connection, scope.scope_id, row):
+                return row, True
+            present = await runs.lock(connection, scope.scope_id, run)
+        if present is None:
+            raise Unavailable(Reason.STORE_UNAVAILABLE, "a run vanished while it was declared")
+        return await self._narrow(connection, scope, who, owned(present, who.key_id), said), False
+
+    async def _narrow(
+        self, connection: Connection, scope: Scope, who: Caller, present: RunRow, said: Declaration
+    ) -> RunRow:
+        row = narrowed(self._keyring, scope, present, said)
+        if row == present:
+            return row
+        await _put_sources(connection, scope.scope_id, row)
+        changed = row.standing != present.standing or row.erased != present.erased
+        await runs.narrow(connection, scope.scope_id, row, narrowed=changed)
+        if row.erased and not present.erased:
+            await runs.request_erasure(connection, scope.scope_id, row.run_uid, new_id(), who.key_id)
+        return row
+
+    async def _tell_queue(
+        self, key: RunKey, scope: Scope, row: RunRow, taken: list[CapturedPart], *, new: bool
+    ) -> bool:
+        try:
+            await self._open_in_queue(key, scope, row, taken)
+            if not new:
+                reason = refusal(row)
+                await self._queue.narrow_run(
+                    key,
+                    state=None if reason is None else reason.value,
+                    retain_until=row.standing.retain_until,
+                )
+        except Unavailable as outage:
+            logger().warning(
+                "queue_not_told",
+                reason=outage.reason.value,
+                cause=outage.cause,
+                scope_id=scope.scope_id,
+                run_uid=row.run_uid,
+            )
+            return False
+        return True
+
+    async def _open_in_queue(self, key: RunKey, scope: Scope, row: RunRow, taken: list[CapturedPart]) -> None:
+        await self._queue.open_run(
+            key,
+            run_uid=row.run_uid,
+            state=queue_state(row),
+            policy_version=row.policy_version,
+            retain_until=row.standing.retain_until,
+            temporary=row.standing.mode is Mode.TEMPORARY,
+            run_limits=scope.policy.run_limits,
+            scope_limits=scope.policy.scope_limits,
+            captured_parts=len(taken),
+            captured_bytes=sum(part.exact_bytes for part in taken),
+            stored=[(part.exchange, part.attempt, part.kind, part.evidence) for part in taken],
+            refresh_limits=True,
+        )
+
+    def _ticket(self, who: Caller, scope: Scope, row: RunRow) -> tickets.Ticket:
+        return tickets.Ticket(
+            scope=scope.scope_id,
+            key_id=who.key_id,
+            shared=row.shared,
+            run=row.run,
+            run_uid=row.run_uid,
+            kinds=row.standing.kinds,
+            limits=scope.policy.run_limits,
+            scope_limits=scope.policy.scope_limits,
+            policy_version=scope.version,
+            retain_until=row.standing.retain_until,
+            # Tickets are judged by the clocks of api processes, not by the database's.
+            expires_at=min(clock.utc_now() + self._ticket_lifetime, row.standing.retain_until),
+        )
+
+    async def _read_view(self, key: RunKey) -> RunFacts | None:
+        view = await self._queue.run_view(key)
+        if view is None:
+            return await self._reopen(key)
+        row = await self._rows.get(key)
+        return RunFacts(
+            run_uid=RunUid(view.run_uid),
+            state=view.state,
+            policy_version=view.policy_version,
+            retain_until=view.retain_until,
+            temporary=view.temporary,
+            announced=view.announced,
+            sources=frozenset() if row is None else row.sources,
+        )
+
+    async def _read_row(self, key: RunKey) -> RunRow | None:
+        async with self._database.connection() as connection:
+            return await runs.by_name(connection, key.scope, key.run)
+
+
+async def _scope(connection: Connection, scope_id: ScopeId) -> Scope:
+    row = await scopes.by_id(connection, scope_id)
+    if row is None:
+        raise Unavailable(Reason.STORE_UNAVAILABLE, "a key's scope is not there")
+    return scope_from(row)
+
+
+async def _put_sources(connection: Connection, scope: ScopeId, row: RunRow) -> None:
+    found = source_set(scope, row)
+    if found is not None:
+        await source_sets.put(connection, [found])
+
+
+def _facts_of(row: RunRow) -> RunFacts:
+    return RunFacts(
+        run_uid=row.run_uid,
+        state=queue_state(row),
+        policy_version=row.policy_version,
+        retain_until=row.standing.retain_until,
+        temporary=row.standing.mode is Mode.TEMPORARY,
+        announced={},
+        sources=row.sources,
+    )
+
+
+def _for_good(_: RunRow) -> float:
+    return float("inf")

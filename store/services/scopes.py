@@ -1,0 +1,137 @@
+"""Scopes and their policies. A policy that cannot stand is refused whole; another one raises the version."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from policies.reasons import Reason
+from policies.scope_policy import ScopePolicy
+from store.db import Database
+from store.errors import Conflict, NotFound
+from store.ids import ScopeId, caller_id, new_scope_id
+from store.services.last_known import LastKnown
+from store.tables import operator_actions, scopes
+
+# How old a policy may be by which a guard decides.
+AGE_S: Final = 1.0
+_REMEMBERED: Final = 10_000
+_PAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A scope and the policy that is in force."""
+
+    scope_id: ScopeId
+    name: str
+    policy: ScopePolicy
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class ScopeBook:
+    """Looks scopes up and lets operators change them. While Postgres is away, what was known last stays in force."""
+
+    def __init__(self, database: Database, usual: Callable[[], ScopePolicy] = ScopePolicy) -> None:
+        self._database = database
+        self._usual = usual
+        self._by_id: LastKnown[ScopeId, Scope] = LastKnown(
+            self._read, age_s=AGE_S, grace_s=_for_good, size=_REMEMBERED
+        )
+        self._by_name: LastKnown[str, Scope] = LastKnown(
+            self._read_name, age_s=AGE_S, grace_s=_for_good, size=_REMEMBERED
+        )
+
+    async def get(self, scope_id: ScopeId) -> Scope:
+        """Return a scope, at most a second old; NotFound if there is none."""
+        return _found(await self._by_id.get(scope_id))
+
+    async def by_name(self, name: str) -> Scope:
+        """Return a scope by its name, at most a second old; NotFound if there is none."""
+        return _found(await self._by_name.get(name))
+
+    async def all_scopes(self) -> list[Scope]:
+        """Return every scope by name."""
+        found: list[Scope] = []
+        after = ""
+        while True:
+            async with self._database.connection() as connection:
+                rows = await scopes.after(connection, after, _PAGE)
+            found += [scope_from(row) for row in rows]
+            if len(rows) < _PAGE:
+                return found
+            after = rows[-1].name
+
+    async def create(self, name: str, document: object | None, said_by: str) -> Scope:
+        """Create a scope; without a document it gets the settings' policy. PolicyFault names all that is wrong.
+
+        Its buckets and their keys are made by a duty within a second; until then its parts wait in the queue.
+        """
+        policy = self._usual() if document is None else ScopePolicy.from_document(document)
+        scope_id = new_scope_id()
+        async with self._database.transaction() as connection:
+            row = await scopes.insert(connection, scope_id, caller_id(name), _written(policy))
+            if row is None:
+                raise Conflict(Reason.IDENTITY_CONFLICT, "there is a scope of that name")
+            await operator_actions.insert(connection, scope_id, said_by, "scope_created", name)
+        return scope_from(row)
+
+    async def put_policy(self, scope_id: ScopeId, document: object, said_by: str) -> Scope:
+        """Put a policy in the place of the present one; the same again changes nothing, also not the version."""
+        policy = ScopePolicy.from_document(document)
+        async with self._database.transaction() as connection:
+            row = await scopes.lock(connection, scope_id)
+            if row is None:
+                raise NotFound
+            if scope_from(row).policy != policy:
+                row = await scopes.update_policy(connection, scope_id, _written(policy)) or row
+                await operator_actions.insert(
+                    connection, scope_id, said_by, "policy_changed", f"version {row.policy_version}"
+                )
+        scope = scope_from(row)
+        self._by_id.drop(scope_id)
+        self._by_name.drop(scope.name)
+        return scope
+
+    async def _read(self, scope_id: ScopeId) -> Scope | None:
+        async with self._database.connection() as connection:
+            row = await scopes.by_id(connection, scope_id)
+        return None if row is None else scope_from(row)
+
+    async def _read_name(self, name: str) -> Scope | None:
+        async with self._database.connection() as connection:
+            row = await scopes.by_name(connection, name)
+        return None if row is None else scope_from(row)
+
+
+def scope_from(row: scopes.ScopeRow) -> Scope:
+    """Read a row; the document in it was checked when it was written."""
+    return Scope(
+        scope_id=ScopeId(row.scope_id),
+        name=row.name,
+        policy=ScopePolicy.from_document(json.loads(row.policy)),
+        version=row.policy_version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def _found(scope: Scope | None) -> Scope:
+    if scope is None:
+        raise NotFound
+    return scope
+
+
+def _for_good(_: Scope) -> float:
+    return float("inf")
+
+
+def _written(policy: ScopePolicy) -> scopes.PolicyRow:
+    return scopes.PolicyRow(
+        document=json.dumps(policy.to_document()),
+        metadata_retention_s=policy.metadata_retention_s,
+        retention_max_s=policy.retention_max_s,
+    )

@@ -1,0 +1,148 @@
+"""The one composition root: from settings to everything that a process uses. Nothing here decides anything.
+
+Opening connects to nobody: a process starts, and answers what it can, also while Postgres or Redis is away.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from store import clock
+from store.config import Settings
+from store.db import DUTIES_ROLE, SERVICE_ROLE, Database
+from store.errors import ConfigFaults
+from store.forms import Secret
+from store.key_directory import FileKeyDirectory
+from store.keyring import Keyring
+from store.queue import Queue
+from store.services.admission import Admission
+from store.services.bodies import BodyBudget
+from store.services.closing import Closing
+from store.services.flushes import Flushes
+from store.services.ingest import Ingest
+from store.services.keys import KeyBook
+from store.services.metrics import Metrics
+from store.services.outcomes import Outcomes
+from store.services.receipt_view import ReceiptWriter
+from store.services.runs import RunBook
+from store.services.scopes import ScopeBook
+from store.services.sources import SourceBook
+from store.tickets import TicketReader
+
+# How often it is written when keys were used last.
+_USES_EVERY_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What handlers, workers and commands work with."""
+
+    settings: Settings
+    database: Database
+    duties_database: Database | None
+    queue: Queue
+    keyring: Keyring
+    metrics: Metrics
+    scopes: ScopeBook
+    keys: KeyBook
+    runs: RunBook
+    closing: Closing
+    sources: SourceBook
+    outcomes: Outcomes
+    admission: Admission
+    ingest: Ingest
+    flushes: Flushes
+    bodies: BodyBudget
+
+
+@asynccontextmanager
+async def open_services(settings: Settings, *, duties: bool = False) -> AsyncIterator[Services]:
+    """Put everything together, and take it apart afterwards; `duties` adds the role that may change partitions."""
+    async with AsyncExitStack() as stack:
+        database = await _database(stack, settings.database_url, SERVICE_ROLE, settings.db_pool)
+        duties_database = None
+        if duties:
+            duties_database = await _database(
+                stack, settings.duties_database_url, DUTIES_ROLE, settings.db_pool
+            )
+        queue = Queue.open(settings)
+        stack.push_async_callback(queue.close)
+        services = _services(settings, database, duties_database, queue, open_keyring(settings))
+        await stack.enter_async_context(_uses_written(services.keys))
+        yield services
+
+
+def open_keyring(settings: Settings) -> Keyring:
+    """Return the keys of this process; those of our signed texts are made if nobody has made them yet."""
+    directory = FileKeyDirectory(settings.keys_dir, settings.keys_copy_dir, token=settings.token_keys_dir)
+    keyring = Keyring(directory, clock.monotonic)
+    keyring.create_token_keys()
+    return keyring
+
+
+def _services(
+    settings: Settings, database: Database, duties_database: Database | None, queue: Queue, keyring: Keyring
+) -> Services:
+    scopes = ScopeBook(database, settings.scope_policy)
+    runs = RunBook(
+        database,
+        queue,
+        keyring,
+        scopes,
+        view_age=settings.run_view_age,
+        ticket_lifetime=settings.ticket_lifetime,
+    )
+    sources = SourceBook(database)
+    receipts = ReceiptWriter(keyring.token_key("receipt"))
+    outcomes = Outcomes(database, queue, keyring, scopes, receipts, settings.overdue_after)
+    admission = Admission(TicketReader(keyring.token_key("ticket")), runs, scopes, sources)
+    ingest = Ingest(queue, keyring, runs, outcomes, receipts)
+    return Services(
+        settings=settings,
+        database=database,
+        duties_database=duties_database,
+        queue=queue,
+        keyring=keyring,
+        metrics=Metrics(),
+        scopes=scopes,
+        keys=KeyBook(database, refresh=settings.key_refresh, grace=settings.key_grace),
+        runs=runs,
+        closing=Closing(database, queue, runs, closing=settings.closing),
+        sources=sources,
+        outcomes=outcomes,
+        admission=admission,
+        ingest=ingest,
+        flushes=Flushes(admission, ingest),
+        bodies=BodyBudget(settings.body_budget),
+    )
+
+
+async def _database(stack: AsyncExitStack, url: Secret | None, role: str, size: int) -> Database:
+    if url is None:
+        raise ConfigFaults(
+            ["CUSTODY_DATABASE_URL is not set, and only `up` and `demo` start a server of their own"]
+        )
+    database = await Database.open(url.reveal(), role=role, size=size)
+    stack.push_async_callback(database.close)
+    return database
+
+
+@asynccontextmanager
+async def _uses_written(keys: KeyBook) -> AsyncIterator[None]:
+    """Write now and then, and once at the end, when keys were used last."""
+
+    async def write() -> None:
+        while True:
+            await asyncio.sleep(_USES_EVERY_S)
+            await keys.write_uses()
+
+    task = asyncio.create_task(write())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await keys.write_uses()
