@@ -24,7 +24,7 @@ from store.queue.wire import append_call, read_answers
 
 # What one call may carry: the server serves nobody else meanwhile.
 _FRAMES: Final = 512
-_BYTES: Final = 4 * 1024 * 1024
+_BYTES: Final = 1024 * 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -152,10 +152,10 @@ class Appends:
 
     async def _call(self, lane: _Lane, loads: Sequence[_Load]) -> None:
         frames = loads[0].frames if len(loads) == 1 else [frame for load in loads for frame in load.frames]
-        keys, arguments = append_call(lane.keys, self._limits, frames)
+        keys, arguments, places = append_call(lane.keys, self._limits, frames)
         with translated():
             async with asyncio.timeout(CALL_S):
-                answers = read_answers(await APPEND.run(self._client, keys, arguments))
+                answers = read_answers(await APPEND.run(self._client, keys, arguments), places)
         at = 0
         for load in loads:
             until = at + len(load.frames)

@@ -1,8 +1,8 @@
 """What lies in the stream: headers without content and without exact sizes, and how an entry is read.
 
-Every entry says its version. A writer reads its own and the one before; a version it does not know it leaves to a newer
-writer. Fields are only ever added at the end of a header, with a default. The first three are the same in all of them:
-the scripts read a run from there.
+Every entry says its version. A writer reads its own and the one before; a version it does not know it leaves to a
+newer writer. Fields are only ever added at the end of a header, with a default. Redis cannot read headers: what its
+scripts need of an entry stands in fields of its own.
 """
 
 from collections.abc import Mapping

@@ -21,12 +21,32 @@ class Script:
 
     async def run(self, client: Redis, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         """Call the script; it has either run once or not at all."""
-        command = ("EVALSHA", self.digest, len(keys), *keys, *arguments)
+        command = packed(["EVALSHA", self.digest, len(keys), *keys, *arguments])
         try:
-            return await client.execute_command(*command)
+            return await _answer(client, command)
         except NoScriptError:
             await client.script_load(self.text)
-            return await client.execute_command(*command)
+            return await _answer(client, command)
+
+
+def packed(command: Sequence[bytes | str | int]) -> bytes:
+    """Write a command as Redis reads it: with hundreds of arguments several times faster than redis-py does."""
+    pieces = [b"*%d\r\n" % len(command)]
+    for argument in command:
+        raw = argument if isinstance(argument, bytes) else str(argument).encode()
+        pieces += (b"$%d\r\n" % len(raw), raw, b"\r\n")
+    return b"".join(pieces)
+
+
+async def _answer(client: Redis, command: bytes) -> Any:
+    """Send and read; a connection that was left in the middle closes itself and is not used again."""
+    pool = client.connection_pool
+    connection = await pool.get_connection()
+    try:
+        await connection.send_packed_command(command, check_health=False)
+        return await connection.read_response()
+    finally:
+        await pool.release(connection)
 
 
 APPEND: Final = Script("append")

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from redis import exceptions
-from redis.asyncio import Redis
 
 from store.ids import secret
-from store.queue.connection import CALL_S, translated
+from store.queue.connection import CALL_S, Links, translated
 from store.queue.frames import Depth
 from store.queue.keys import ShardKeys
 from store.queue.scripts import DEPTH, RECOUNT
@@ -21,8 +20,10 @@ _SCAN: Final = 1000
 class Upkeep:
     """Asks every shard."""
 
-    def __init__(self, client: Redis, keys: Mapping[int, ShardKeys]) -> None:
-        self._client = client
+    def __init__(self, links: Links, keys: Mapping[int, ShardKeys]) -> None:
+        self._client = links.calls
+        # Reading a whole stream can take longer than other calls may.
+        self._patient = links.readers
         self._keys = keys
 
     async def depth(self) -> list[Depth]:
@@ -62,7 +63,7 @@ class Upkeep:
             scopes = await self._matching(f"{keys.prefix}scope:*")
             runs = await self._matching(f"{keys.prefix}run:*")
             named = [keys.entries, keys.pending, *scopes, *runs]
-            return int(await RECOUNT.run(self._client, named, [keys.prefix, len(scopes)]))
+            return int(await RECOUNT.run(self._patient, named, [keys.prefix, len(scopes)]))
 
     async def rewrite_file(self) -> None:
         """Have the append-only file rewritten; one that is being rewritten already is begun again after it."""

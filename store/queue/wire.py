@@ -18,32 +18,51 @@ _DIGEST: Final = 49
 _REASONS: Final = {reason.value.encode(): reason for reason in Reason}
 
 
+class _Run:
+    """What goes to one run: the places of its frames among all, parts first, and the arguments."""
+
+    __slots__ = ("fields", "note_places", "notes", "part_places", "parts")
+
+    def __init__(self) -> None:
+        self.part_places: list[int] = []
+        self.note_places: list[int] = []
+        self.fields: list[str] = []
+        self.parts: list[Any] = []
+        self.notes: list[Any] = []
+
+
 def append_call(
     shard: ShardKeys, limits: ShardLimits, frames: Sequence[Frame]
-) -> tuple[list[str], list[Any]]:
-    """Return keys and arguments of the append script."""
-    runs: dict[RunKey, int] = {}
-    keys = [shard.entries, shard.pending, shard.outcomes]
-    flat: list[Any] = []
-    for frame in frames:
-        key = frame.key
-        run = runs.get(key)
+) -> tuple[list[str], list[Any], list[int]]:
+    """Return keys and arguments of the append script, and which frame each of its answers will be about."""
+    runs: dict[RunKey, _Run] = {}
+    for place, frame in enumerate(frames):
+        run = runs.get(frame.key)
         if run is None:
-            run = runs[key] = len(runs) + 1
-            keys += (shard.run(key), shard.scope(key.scope))
+            run = runs[frame.key] = _Run()
         if isinstance(frame, PartFrame):
-            flat += _part(frame, run)
+            run.part_places.append(place)
+            run.fields.append(f"i:{frame.exchange}/{frame.attempt}/{frame.kind}")
+            run.parts += _part(frame)
         else:
-            flat += (frame.type, run, frame.header, frame.reason or "")
-    return keys, [limits.parts, limits.bytes, len(runs), *(key.run for key in runs), *flat]
+            run.note_places.append(place)
+            run.notes += (frame.type, frame.header, frame.reason or "")
+    keys = [shard.entries, shard.pending, shard.outcomes]
+    arguments: list[Any] = [limits.parts, limits.bytes]
+    places: list[int] = []
+    for key, run in runs.items():
+        keys += (shard.run(key), shard.scope(key.scope))
+        arguments += (key.run, len(run.part_places), len(run.note_places), *run.fields)
+        arguments += run.parts
+        arguments += run.notes
+        places += run.part_places
+        places += run.note_places
+    return keys, arguments, places
 
 
-def _part(frame: PartFrame, run: int) -> tuple[Any, ...]:
+def _part(frame: PartFrame) -> tuple[Any, ...]:
     header = frame.header
     return (
-        "part",
-        run,
-        f"i:{frame.exchange}/{frame.attempt}/{frame.kind}",
         f"{frame.evidence.hex}p{frame.key_id.hex()}{frame.digest.hex()}",
         frame.exact_bytes,
         frame.session or "",
@@ -54,9 +73,12 @@ def _part(frame: PartFrame, run: int) -> tuple[Any, ...]:
     )
 
 
-def read_answers(answers: Sequence[Any]) -> list[Answer]:
-    """Read what the append script answered."""
-    return [QUEUED if answer == 1 else ABSENT if answer == 0 else _other(answer) for answer in answers]
+def read_answers(answers: Sequence[Any], places: Sequence[int]) -> list[Answer]:
+    """Read what the append script answered, in the order of the frames."""
+    found = [ABSENT] * len(places)
+    for place, answer in zip(places, answers, strict=True):
+        found[place] = QUEUED if answer == 1 else ABSENT if answer == 0 else _other(answer)
+    return found
 
 
 def _other(answer: bytes) -> Answer:

@@ -1,26 +1,30 @@
 -- Take frames into the stream, or say why not. The only place where anything is reserved.
 --
 -- KEYS  entries, pending, outcomes; then for each run its hash and its scope's
--- ARGV  parts and bytes that the shard may have waiting; number of runs; their names; then the frames, each
---         part:  'part',  run, identity field, evidence ‖ p ‖ key id ‖ digest, exact bytes, session, sequence, header,
---                header of its gap (empty: the same), sealed body
---         note:  'state' or 'gap', run, header, reason (may be empty)
--- Answers, one a frame: 1 queued, 0 run not known, 'x' ‖ identity: exists, 'r' ‖ 1 or 0 (recorded) ‖ reason: refused.
+-- ARGV  parts and bytes that the shard may have waiting; then for each run its name, how many parts and notes, the
+--       parts' identity fields, and
+--         each part:  evidence ‖ p ‖ key id ‖ digest, exact bytes, session, sequence, header, header of its gap (empty:
+--                     the same), sealed body
+--         each note:  'state' or 'gap', header, reason (may be empty)
+-- Answers, one a frame in this order: 1 queued, 0 run not known, 'x' ‖ identity: exists,
+--       'r' ‖ 1 or 0 (recorded) ‖ reason: refused.
 --
--- policies/capacity.py decides the same in the same order; a test holds the two together. What is read is kept for
--- the whole call and written back at its end. Redis refuses for want of memory at the first write only, which is
--- always an entry, so a call happens whole or not at all.
+-- policies/capacity.py decides the same in the same order; a test holds the two together. A run is read once and
+-- written once, whatever comes for it. Redis refuses for want of memory at the first write only, which is always an
+-- entry, so a call happens whole or not at all.
 
+local call, tonumber = redis.call, tonumber
 local entries, waiting, outcomes = KEYS[1], KEYS[2], KEYS[3]
 local shard_parts, shard_bytes = tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms()
+local answers, counts, scopes = {}, {}, {}
 
 local function use_of(key)
-    local is = redis.call('HMGET', key, 'parts', 'bytes', 'notes')
-    return {parts = number(is[1]), bytes = number(is[2]), notes = number(is[3]), entries = {}}
+    local is = call('HMGET', key, 'parts', 'bytes', 'notes')
+    return {parts = number(is[1]), bytes = number(is[2]), notes = number(is[3]), entries = {}, changed = false}
 end
 
-local shard, scopes, runs, counts = use_of(waiting), {}, {}, {}
+local shard = use_of(waiting)
 
 local FIELDS = {
     'parts', 'bytes', 'wparts', 'wbytes', 'wnotes',
@@ -28,14 +32,12 @@ local FIELDS = {
     'retain_until', 'closing_until', 'temporary',
 }
 
-local function read_run(at)
-    local key, scope = KEYS[2 + 2 * at], KEYS[3 + 2 * at]
-    local is = redis.call('HMGET', key, 'run_uid', 'state', unpack(FIELDS))
-    if not is[1] then return nil end
-    local run = {key = key, name = ARGV[3 + at], state = is[2]}
+local function read_run(key, scope, name, is)
+    local run = {key = key, full_name = name_of(key), name = name, state = is[2], added = 0, pending = {}}
     for field = 1, #FIELDS do
         run[FIELDS[field]] = number(is[2 + field])
     end
+    run.narrowness = narrowness(run.state)
     scopes[scope] = scopes[scope] or use_of(scope)
     run.scope = scopes[scope]
     return run
@@ -45,37 +47,31 @@ local function count(reason)
     counts[reason] = (counts[reason] or 0) + 1
 end
 
-local function waits(run)
-    run.changed, shard.changed = true, true
-    run.scope.entries[run.name] = (run.scope.entries[run.name] or 0) + 1
-end
-
 local function note(run, ...)
-    redis.call('XADD', entries, '*', 'v', '1', ...)
+    call('XADD', entries, '*', 'v', '1', 'n', run.full_name, ...)
     run.wnotes, shard.notes = run.wnotes + 1, shard.notes + 1
-    waits(run)
+    run.added = run.added + 1
 end
 
 -- A refusal leaves a gap, if the run's notes have room; in a temporary run nothing but a count.
-local function refuse(run, reason, header)
+local function refuse(run, reason, at)
     count(reason)
     if run.temporary == 1 then return 'r1' .. reason end
     if run.wnotes >= run.l_wnotes then return 'r0' .. reason end
-    note(run, 't', 'gap', 'h', header, 'k', 'part', 'r', reason)
+    local gap = ARGV[at + 5]
+    note(run, 't', 'gap', 'h', gap ~= '' and gap or ARGV[at + 4], 'k', 'part', 'r', reason)
     return 'r1' .. reason
 end
 
-local function full(run, exact, sealed)
-    local scope = run.scope
+local function full(run, scope, exact, sealed)
     if exact > run.l_part then return 'part_too_large' end
     if run.parts + 1 > run.l_parts then return 'run_part_limit' end
     if run.bytes + exact > run.l_bytes then return 'run_byte_limit' end
-    local share = run.share / 1000
-    local free_parts = shard_parts - less(shard.parts, scope.parts)
-    local free_bytes = shard_bytes - less(shard.bytes, scope.bytes)
+    local parts, bytes, share = scope.parts + 1, scope.bytes + sealed, run.share / 1000
     if run.wparts + 1 > run.l_wparts or run.wbytes + sealed > run.l_wbytes
-        or scope.parts + 1 > run.s_parts or scope.bytes + sealed > run.s_bytes
-        or scope.parts + 1 > share * free_parts or scope.bytes + sealed > share * free_bytes
+        or parts > run.s_parts or bytes > run.s_bytes
+        or parts > share * (shard_parts - less(shard.parts, scope.parts))
+        or bytes > share * (shard_bytes - less(shard.bytes, scope.bytes))
         or shard.parts + 1 > shard_parts or shard.bytes + sealed > shard_bytes then
         return 'capacity_exceeded'
     end
@@ -84,40 +80,37 @@ end
 
 -- While a run closes, what its sessions announced may still come in.
 local function closed(run, session, sequence)
-    if run.state == 'open' then return false end
     if run.state ~= 'closing' or session == '' or sequence == '' or now >= run.closing_until then return true end
-    local announced = redis.call('HGET', run.key, 'n:' .. session)
+    local announced = call('HGET', run.key, 'n:' .. session)
     return not announced or tonumber(sequence) > tonumber(announced)
 end
 
-local function part(run, at)
-    local field, pending_as, exact = ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-    local header, body = ARGV[at + 7], ARGV[at + 9]
-    local gap = ARGV[at + 8] ~= '' and ARGV[at + 8] or header
-    if narrowness(run.state) > 2 then return refuse(run, run.state, gap) end
-    if now >= run.retain_until then return refuse(run, 'retention_expired', gap) end
+local function take_part(run, at, field, identity)
+    if run.narrowness > 2 then return refuse(run, run.state, at) end
+    if now >= run.retain_until then return refuse(run, 'retention_expired', at) end
     -- Before the bounds and the closing: a resend of what is here is no newcomer.
-    local identity = redis.call('HGET', run.key, field)
+    identity = identity or run.pending[field]
     if identity then return 'x' .. identity end
-    if closed(run, ARGV[at + 5], ARGV[at + 6]) then return refuse(run, 'run_closed', gap) end
-    local sealed, size = #body, tonumber(exact)
-    local reason = full(run, size, sealed)
-    if reason then return refuse(run, reason, gap) end
+    if run.narrowness > 0 and closed(run, ARGV[at + 2], ARGV[at + 3]) then return refuse(run, 'run_closed', at) end
+    local scope, body, exact = run.scope, ARGV[at + 6], tonumber(ARGV[at + 1])
+    local sealed = #body
+    local reason = full(run, scope, exact, sealed)
+    if reason then return refuse(run, reason, at) end
 
-    local reserved = pending_as .. ':' .. exact .. ':' .. sealed
-    redis.call('XADD', entries, '*', 'v', '1', 't', 'part', 'h', header, 'b', body, 'p', reserved)
-    redis.call('HSET', run.key, field, reserved)
-    run.parts, run.bytes = run.parts + 1, run.bytes + size
+    local reserved = ARGV[at] .. ':' .. exact .. ':' .. sealed
+    call('XADD', entries, '*', 'v', '1', 'n', run.full_name, 't', 'part', 'h', ARGV[at + 4], 'b', body,
+        'i', field, 'p', reserved)
+    run.pending[field] = reserved
+    run.parts, run.bytes = run.parts + 1, run.bytes + exact
     run.wparts, run.wbytes = run.wparts + 1, run.wbytes + sealed
-    run.scope.parts, run.scope.bytes = run.scope.parts + 1, run.scope.bytes + sealed
+    scope.parts, scope.bytes = scope.parts + 1, scope.bytes + sealed
     shard.parts, shard.bytes = shard.parts + 1, shard.bytes + sealed
-    waits(run)
+    run.added = run.added + 1
     return 1
 end
 
 -- Gaps are taken until the retention ends; attempt states until the run is closed or erased.
-local function take_note(run, at)
-    local kind, header, reason = ARGV[at], ARGV[at + 2], ARGV[at + 3]
+local function take_note(run, kind, header, reason)
     if run.temporary == 1 then return 'r0temporary_mode' end
     if now >= run.retain_until then return 'r0retention_expired' end
     if kind == 'state' and (run.state == 'run_closed' or run.state == 'erased') then return 'r0' .. run.state end
@@ -131,44 +124,58 @@ local function take_note(run, at)
     return 1
 end
 
-local function save()
-    for _, run in pairs(runs) do
-        if run and run.changed then
-            redis.call('HSET', run.key, 'parts', run.parts, 'bytes', run.bytes,
-                'wparts', run.wparts, 'wbytes', run.wbytes, 'wnotes', run.wnotes)
-        end
+local function save_run(run)
+    if run.added == 0 then return end
+    local set = {'wnotes', run.wnotes, 'parts', run.parts, 'bytes', run.bytes, 'wparts', run.wparts,
+        'wbytes', run.wbytes}
+    for field, reserved in pairs(run.pending) do
+        set[#set + 1] = field
+        set[#set + 1] = reserved
     end
-    for key, scope in pairs(scopes) do
-        local changed = false
-        for name, more in pairs(scope.entries) do
-            redis.call('HINCRBY', key, 'r:' .. name, more)
-            changed = true
-        end
-        if changed then redis.call('HSET', key, 'parts', scope.parts, 'bytes', scope.bytes) end
-    end
-    if shard.changed then
-        redis.call('HSET', waiting, 'parts', shard.parts, 'bytes', shard.bytes, 'notes', shard.notes)
-    end
-    for reason, more in pairs(counts) do
-        redis.call('HINCRBY', outcomes, reason, more)
-    end
+    call('HSET', run.key, unpack(set))
+    local names = run.scope.entries
+    names[run.name] = (names[run.name] or 0) + run.added
+    run.scope.changed, shard.changed = true, true
 end
 
-local many = tonumber(ARGV[3])
-for at = 1, many do
-    runs[at] = read_run(at) or false
-end
-local answers, at = {}, 4 + many
-while at <= #ARGV do
-    local is_part, run = ARGV[at] == 'part', runs[tonumber(ARGV[at + 1])]
-    if not run then
-        answers[#answers + 1] = 0
-    elseif is_part then
-        answers[#answers + 1] = part(run, at)
-    else
-        answers[#answers + 1] = take_note(run, at)
+-- Serve all frames of one run, which begin at `at`; returns where the next run's begin.
+local function serve(key, scope, at)
+    local name, parts, notes = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+    local fields_at, parts_at = at + 3, at + 3 + parts
+    local notes_at = parts_at + 7 * parts
+    local is = call('HMGET', key, 'run_uid', 'state', unpack(FIELDS))
+    if not is[1] then
+        for _ = 1, parts + notes do answers[#answers + 1] = 0 end
+        return notes_at + 3 * notes
     end
-    at = at + (is_part and 10 or 4)
+    local identities = parts > 0 and call('HMGET', key, unpack(ARGV, fields_at, parts_at - 1))
+    local run = read_run(key, scope, name, is)
+    for part = 1, parts do
+        answers[#answers + 1] = take_part(run, parts_at + 7 * (part - 1), ARGV[fields_at + part - 1], identities[part])
+    end
+    for note_at = notes_at, notes_at + 3 * notes - 1, 3 do
+        answers[#answers + 1] = take_note(run, ARGV[note_at], ARGV[note_at + 1], ARGV[note_at + 2])
+    end
+    save_run(run)
+    return notes_at + 3 * notes
 end
-save()
+
+local at = 3
+for run = 4, #KEYS, 2 do
+    at = serve(KEYS[run], KEYS[run + 1], at)
+end
+for key, scope in pairs(scopes) do
+    if scope.changed then
+        for name, more in pairs(scope.entries) do
+            call('HINCRBY', key, 'r:' .. name, more)
+        end
+        call('HSET', key, 'parts', scope.parts, 'bytes', scope.bytes)
+    end
+end
+if shard.changed then
+    call('HSET', waiting, 'parts', shard.parts, 'bytes', shard.bytes, 'notes', shard.notes)
+end
+for reason, more in pairs(counts) do
+    call('HINCRBY', outcomes, reason, more)
+end
 return answers

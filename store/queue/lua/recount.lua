@@ -12,13 +12,9 @@ local function new_run() return {wparts = 0, wbytes = 0, wnotes = 0, pending = {
 for at = 3, 2 + many do scopes[KEYS[at]] = new_scope() end
 for at = 3 + many, #KEYS do runs[KEYS[at]] = new_run() end
 
-local function hex(bytes)
-    return (string.gsub(bytes, '.', function(c) return string.format('%02x', string.byte(c)) end))
-end
-
-each_entry(entries, function(_, fields, header)
-    local scope_id, name = hex(header[1]), header[3]
-    local scope_key, run_key = prefix .. 'scope:' .. scope_id, prefix .. 'run:' .. scope_id .. ':' .. name
+each_entry(entries, function(fields)
+    local scope_id, name = string.match(fields.n, '^(%x+):(.+)$')
+    local scope_key, run_key = prefix .. 'scope:' .. scope_id, prefix .. 'run:' .. fields.n
     scopes[scope_key] = scopes[scope_key] or new_scope()
     runs[run_key] = runs[run_key] or new_run()
     local scope, run = scopes[scope_key], runs[run_key]
@@ -31,7 +27,7 @@ each_entry(entries, function(_, fields, header)
     run.wparts, run.wbytes = run.wparts + 1, run.wbytes + sealed
     scope.parts, scope.bytes = scope.parts + 1, scope.bytes + sealed
     shard.parts, shard.bytes = shard.parts + 1, shard.bytes + sealed
-    run.pending[identity_field(header)] = fields.p
+    run.pending[fields.i] = fields.p
 end)
 
 -- Set what is missing or differs; returns whether anything differed.

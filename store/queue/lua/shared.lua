@@ -54,7 +54,12 @@ local function pending(identity)
     return evidence, tonumber(exact), tonumber(sealed)
 end
 
--- Visit every entry of a stream, as (id, fields, header).
+-- What a run's hash is called behind `run:`. Every entry names it, because Redis cannot read our headers.
+local function name_of(key)
+    return string.match(key, ':run:(.+)$')
+end
+
+-- Visit the fields of every entry of a stream.
 local function each_entry(stream, visit)
     local from = '-'
     while true do
@@ -64,13 +69,9 @@ local function each_entry(stream, visit)
             for at = 1, #entry[2], 2 do
                 fields[entry[2][at]] = entry[2][at + 1]
             end
-            visit(entry[1], fields, cmsgpack.unpack(fields.h))
+            visit(fields)
         end
         if #page < 64 then return end
         from = '(' .. page[#page][1]
     end
-end
-
-local function identity_field(header)
-    return 'i:' .. header[4] .. '/' .. header[5] .. '/' .. header[6]
 end
