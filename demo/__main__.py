@@ -29,15 +29,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--keep", action="store_true", help="leave everything running, and say where, with keys")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave everything running, and say where, with keys"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
-    parser.add_argument("--corpus", type=Path, help="post all calls of this .jsonl.gz instead of playing the agent")
+    parser.add_argument(
+        "--corpus", type=Path, help="post all calls of this .jsonl.gz instead of playing the agent"
+    )
     return parser
 
 
 async def _run(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
-    console.print("[bold]Custody, the demonstration.[/] Real PostgreSQL and Valkey come up in a directory of their own.")
+    console.print(
+        "[bold]Custody, the demonstration.[/] Real PostgreSQL and Valkey come up in a directory of their own."
+    )
     try:
         async with running(console, keep=options.keep) as stack:
             started = time.monotonic()
@@ -50,7 +56,7 @@ async def _run(options: argparse.Namespace) -> int:
             if options.keep:
                 _say_where(console, stack)
             if options.json:
-                print(report.summary(findings, seconds), flush=True)  # noqa: T201 - the promised last line
+                print(report.summary(findings, seconds), flush=True)
             return 1 if faults else 0
     except NotUp:
         console.print("[bold red]The service did not come up;[/] its own words are above.")
@@ -72,7 +78,9 @@ async def _journey(stack: Stack, path: Path | None) -> tuple[Story, list[Finding
 
 
 def _say_where(console: Console, stack: Stack) -> None:
-    console.print(f"\nStill running at [bold]{stack.url}[/] (process {stack.pid}); stop it with: kill {stack.pid}")
+    console.print(
+        f"\nStill running at [bold]{stack.url}[/] (process {stack.pid}); stop it with: kill {stack.pid}"
+    )
     console.print(f"It keeps its data in {stack.directory}", markup=False)
     for role, key in stack.keys.items():
         console.print(f"  export CUSTODY_{role.upper()}_KEY={key}", markup=False, soft_wrap=True)

@@ -40,13 +40,17 @@ class Story:
 
 def request_body(question: str, **options: Any) -> bytes:
     """A provider-neutral logical request, as the agent really hands it to its SDK."""
-    return json.dumps({
-        "model": "small-1", "temperature": 0.2, **options,
-        "messages": [
-            {"role": "system", "content": "You are a careful archivist. Quote your sources."},
-            {"role": "user", "content": question},
-        ],
-    }).encode()
+    return json.dumps(
+        {
+            "model": "small-1",
+            "temperature": 0.2,
+            **options,
+            "messages": [
+                {"role": "system", "content": "You are a careful archivist. Quote your sources."},
+                {"role": "user", "content": question},
+            ],
+        }
+    ).encode()
 
 
 def output_body(text: str, finish: str | None = "stop", **more: Any) -> bytes:
@@ -83,26 +87,40 @@ async def _research(story: Story, runtime: Api) -> None:
             [_state(exchange, "physical-1", "completed", f"resp-{number}")],
         )
     story.tell("five exchanges, in flushes", "requests and outputs are queued, then stored")
-    question = request_body("Who signed the second charter?")
-    await run.put(run.part("research-6", "physical-1", REQUEST, question), Dispatch="dispatched", Settlement="failed")
-    await run.put(run.part("research-6", "physical-2", REQUEST, question), Dispatch="dispatched")
-    await run.put(run.part("research-6", "physical-2", OUTPUT, output_body("The abbot and two aldermen.")), Settlement="completed")
-    story.tell("a retry", "two attempts of one exchange; the failed one has no output, and nobody invents one")
+    charter = request_body("Who signed the second charter?")
+    await run.put(
+        run.part("research-6", "physical-1", REQUEST, charter), Dispatch="dispatched", Settlement="failed"
+    )
+    await run.put(run.part("research-6", "physical-2", REQUEST, charter), Dispatch="dispatched")
+    await run.put(
+        run.part("research-6", "physical-2", OUTPUT, output_body("The abbot and two aldermen.")),
+        Settlement="completed",
+    )
+    story.tell(
+        "a retry", "two attempts of one exchange; the failed one has no output, and nobody invents one"
+    )
     cut = run.part("research-7", "physical-1", OUTPUT, output_body("The ledger begins with", finish=None))
     await run.put(run.part("research-7", "physical-1", REQUEST, request_body("Read the ledger aloud.")))
     await run.put(cut, Completeness="interrupted", Settlement="cancelled")
     story.tell("an interrupted stream", "the text so far is kept and stays `interrupted`")
     await _image(story, run)
     await run.lose(3, "client_queue_full")
-    story.tell("three observations that the agent's own buffer refused", "a range of numbers, with its reason")
+    story.tell(
+        "three observations that the agent's own buffer refused", "a range of numbers, with its reason"
+    )
 
 
 async def _image(story: Story, run: Run) -> None:
     picture = base64.b64encode(bytes(range(256)) * 1120).decode()
-    body = json.dumps({"messages": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}]}).encode()
+    body = json.dumps(
+        {"messages": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}]}
+    ).encode()
     part = await run.put(run.part("research-8", "physical-1", REQUEST, body))
     await run.put(run.part("research-8", "physical-1", OUTPUT, output_body("A faded seal.")))
-    story.tell(f"an inline image of {len(body) // 1024} KiB", f"refused unread: {part.receipt['reason']}; its output is kept")
+    story.tell(
+        f"an inline image of {len(body) // 1024} KiB",
+        f"refused unread: {part.receipt['reason']}; its output is kept",
+    )
 
 
 async def _temporary(story: Story, runtime: Api) -> None:
@@ -125,10 +143,16 @@ async def _opt_out(story: Story, runtime: Api) -> None:
 async def _burst(story: Story, runtime: Api) -> None:
     run = await Run.declare(runtime, "demo-burst")
     story.runs.append(run)
-    parts = [run.part(f"burst-{number:02}", "physical-1", REQUEST, request_body(f"Page {number}.")) for number in range(1, 41)]
+    parts = [
+        run.part(f"burst-{number:02}", "physical-1", REQUEST, request_body(f"Page {number}."))
+        for number in range(1, 41)
+    ]
     await run.flush(parts)
     refused = [part for part in parts if part.receipt["capture"] == "not_captured"]
-    story.tell("forty parts at once", f"{len(parts) - len(refused)} wait; {len(refused)} are refused, each by name, none evicted")
+    story.tell(
+        "forty parts at once",
+        f"{len(parts) - len(refused)} wait; {len(refused)} are refused, each by name, none evicted",
+    )
 
 
 async def _sources(story: Story, runtime: Api, operator: Api) -> None:
@@ -144,8 +168,13 @@ async def _sources(story: Story, runtime: Api, operator: Api) -> None:
     await operator.call("POST", "/v1/sources/licensed-atlas/revoke", body={})
     await operator.call("PUT", "/v1/sources/parish-register", body={"earlier": "withdrawn"})
     await asyncio.sleep(1.2)  # what the guard knows of sources is at most a second old
-    late = await run.put(run.part("map-2", "physical-1", REQUEST, request_body("And the islands?")), Sources='"licensed-atlas";v=1')
-    story.tell("a revoked source", f"new parts are refused ({late.receipt['reason']}), the old one is closed at once")
+    late = await run.put(
+        run.part("map-2", "physical-1", REQUEST, request_body("And the islands?")),
+        Sources='"licensed-atlas";v=1',
+    )
+    story.tell(
+        "a revoked source", f"new parts are refused ({late.receipt['reason']}), the old one is closed at once"
+    )
     story.tell("a withdrawn version", "what was bound to it is closed: dependency_changed")
 
 
@@ -168,9 +197,16 @@ async def _expiring(story: Story, runtime: Api) -> None:
 
 
 def _state(exchange: str, attempt: str, settlement: str, *refs: str) -> list[Any]:
-    return ["state", {
-        "exchange": exchange, "attempt": attempt, "dispatch": "dispatched", "settlement": settlement, "refs": list(refs),
-    }]
+    return [
+        "state",
+        {
+            "exchange": exchange,
+            "attempt": attempt,
+            "dispatch": "dispatched",
+            "settlement": settlement,
+            "refs": list(refs),
+        },
+    ]
 
 
 __all__: Sequence[str] = ("Story", "play")

@@ -16,7 +16,9 @@ class Unexpected(Exception):
     """The service answered something that the demonstration has no use for."""
 
     def __init__(self, response: httpx.Response) -> None:
-        super().__init__(f"{response.request.method} {response.request.url.path}: {response.status_code} {response.text[:300]}")
+        super().__init__(
+            f"{response.request.method} {response.request.url.path}: {response.status_code} {response.text[:300]}"
+        )
 
 
 @dataclass
@@ -27,12 +29,22 @@ class Api:
     key: str
 
     async def call(
-        self, method: str, path: str, *, body: Json | None = None, content: bytes | None = None,
-        headers: Mapping[str, str] | None = None, expect: Sequence[int] = (200, 201, 202),
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Json | None = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        expect: Sequence[int] = (200, 201, 202),
     ) -> httpx.Response:
         """Send one request; raise Unexpected for any status but those expected."""
         response = await self.http.request(
-            method, path, json=body, content=content, headers={"Authorization": f"Bearer {self.key}", **(headers or {})},
+            method,
+            path,
+            json=body,
+            content=content,
+            headers={"Authorization": f"Bearer {self.key}", **(headers or {})},
         )
         if response.status_code not in expect:
             raise Unexpected(response)
@@ -94,16 +106,23 @@ class Run:
         """Post one part by itself; a refusal is an answer too."""
         self.numbered += 1
         said = {
-            "Custody-Session": self.session, "Custody-Sequence": str(self.numbered), "Content-Type": "application/json",
-            "Custody-Completeness": "complete", **{f"Custody-{name.replace('_', '-')}": value for name, value in headers.items()},
+            "Custody-Session": self.session,
+            "Custody-Sequence": str(self.numbered),
+            "Content-Type": "application/json",
+            "Custody-Completeness": "complete",
+            **{f"Custody-{name.replace('_', '-')}": value for name, value in headers.items()},
         }
         if self.ticket is not None:
             said["Custody-Ticket"] = self.ticket
         answer = await self.api.call(
-            "PUT", part.path, content=part.content, headers=said, expect=(200, 201, 202, 400, 403, 409, 413, 429, 503),
+            "PUT",
+            part.path,
+            content=part.content,
+            headers=said,
+            expect=(200, 201, 202, 400, 403, 409, 413, 429, 503),
         )
         found = answer.json()
-        part.receipt = found.get("receipt") if answer.status_code >= 400 else found  # noqa: PLR2004 - HTTP's own border
+        part.receipt = found.get("receipt") if answer.status_code >= 400 else found
         return part
 
     async def flush(self, parts: Sequence[Part], frames: Sequence[list[Any]] = ()) -> None:
@@ -112,9 +131,13 @@ class Run:
         self.numbered += len(parts)
         body = [self._frame(number, part) for number, part in enumerate(parts, first)]
         answer = await self.api.call(
-            "POST", f"/v1/runs/{self.name}/frames", content=msgspec.msgpack.encode([*body, *frames]),
+            "POST",
+            f"/v1/runs/{self.name}/frames",
+            content=msgspec.msgpack.encode([*body, *frames]),
             headers={
-                "Content-Type": "application/msgpack", "Custody-Ticket": self.ticket or "", "Custody-Session": self.session,
+                "Content-Type": "application/msgpack",
+                "Custody-Ticket": self.ticket or "",
+                "Custody-Session": self.session,
                 "Custody-Sequences": f"{first}-{self.numbered}",
             },
         )
@@ -125,13 +148,22 @@ class Run:
         """Report observations that this agent itself lost."""
         first = self.numbered + 1
         self.numbered += count
-        await self.api.call("POST", f"/v1/runs/{self.name}/gaps", headers={"Custody-Ticket": self.ticket or ""}, body={
-            "gaps": [{"session": self.session, "sequences": f"{first}-{self.numbered}", "reason": reason}],
-        })
+        await self.api.call(
+            "POST",
+            f"/v1/runs/{self.name}/gaps",
+            headers={"Custody-Ticket": self.ticket or ""},
+            body={
+                "gaps": [
+                    {"session": self.session, "sequences": f"{first}-{self.numbered}", "reason": reason}
+                ],
+            },
+        )
 
     async def close(self) -> None:
         """Say how many observations there were, so that what is missing can be found by counting."""
-        await self.api.call("POST", f"/v1/runs/{self.name}/close", body={"sessions": {self.session: self.numbered}})
+        await self.api.call(
+            "POST", f"/v1/runs/{self.name}/close", body={"sessions": {self.session: self.numbered}}
+        )
 
     async def settled(self, parts: Sequence[Part], timeout_s: float = 30) -> None:
         """Wait until none of the parts says `queued` any more; pacing by receipts, not by guessing."""
@@ -139,10 +171,20 @@ class Run:
             for part in parts:
                 while part.receipt.get("capture") == "queued":
                     await asyncio.sleep(0.02)
-                    part.receipt = (await self.api.call("GET", f"/v1/receipts/{part.receipt['receipt']}")).json()
+                    part.receipt = (
+                        await self.api.call("GET", f"/v1/receipts/{part.receipt['receipt']}")
+                    ).json()
 
     def _frame(self, number: int, part: Part) -> list[Any]:
-        return ["part", {
-            "exchange": part.exchange, "attempt": part.attempt, "kind": part.kind, "sequence": number,
-            "content-type": "application/json", "completeness": "complete",
-        }, part.content]
+        return [
+            "part",
+            {
+                "exchange": part.exchange,
+                "attempt": part.attempt,
+                "kind": part.kind,
+                "sequence": number,
+                "content-type": "application/json",
+                "completeness": "complete",
+            },
+            part.content,
+        ]

@@ -38,10 +38,12 @@ async def post(runtime: Api, path: Path) -> Story:
             await _post_run(await _declared(story, runtime, number), some)
 
     every = list(calls(path))
-    await asyncio.gather(*(
-        one(number, every[start:start + _CALLS_A_RUN])
-        for number, start in enumerate(range(0, len(every), _CALLS_A_RUN))
-    ))
+    await asyncio.gather(
+        *(
+            one(number, every[start : start + _CALLS_A_RUN])
+            for number, start in enumerate(range(0, len(every), _CALLS_A_RUN))
+        )
+    )
     story.tell(f"{len(every)} real calls", f"{len(story.parts())} parts posted in {len(story.runs)} runs")
     return story
 
@@ -55,7 +57,8 @@ async def _declared(story: Story, runtime: Api, number: int) -> Run:
 async def _post_run(run: Run, some: Sequence[tuple[str, bytes, bytes]]) -> None:
     parts = [
         run.part(call, "physical-1", kind, content)
-        for call, request, answer in some for kind, content in ((REQUEST, request), (OUTPUT, answer))
+        for call, request, answer in some
+        for kind, content in ((REQUEST, request), (OUTPUT, answer))
     ]
     # What is too large goes by itself: its declared size is refused before a byte of it is sent.
     for part in parts:

@@ -24,18 +24,30 @@ def show(console: Console, story: Story, findings: Sequence[Finding]) -> None:
 
 
 def _table(findings: Sequence[Finding]) -> Table:
-    table = Table(title="What a reviewer finds", title_justify="left", show_edge=False, pad_edge=False, show_footer=True)
+    table = Table(
+        title="What a reviewer finds", title_justify="left", show_edge=False, pad_edge=False, show_footer=True
+    )
     table.add_column("run", "all", style="bold")
     for name, figure in (
-        ("posted", sum(each.posted for each in findings)), ("stored", sum(each.stored for each in findings)),
+        ("posted", sum(each.posted for each in findings)),
+        ("stored", sum(each.stored for each in findings)),
         ("readable now", sum(each.readable for each in findings)),
     ):
         table.add_column(name, str(figure), justify="right")
-    table.add_column("not captured, and why", _words(sum((each.not_captured for each in findings), Counter())))
-    table.add_column("stored, but not readable, and why", _words(sum((each.unreadable for each in findings), Counter())))
+    table.add_column(
+        "not captured, and why", _words(sum((each.not_captured for each in findings), Counter()))
+    )
+    table.add_column(
+        "stored, but not readable, and why", _words(sum((each.unreadable for each in findings), Counter()))
+    )
     for each in findings:
         table.add_row(
-            each.run, str(each.posted), str(each.stored), str(each.readable), _words(each.not_captured), _words(each.unreadable),
+            each.run,
+            str(each.posted),
+            str(each.stored),
+            str(each.readable),
+            _words(each.not_captured),
+            _words(each.unreadable),
         )
     return table
 
@@ -49,16 +61,18 @@ def summary(findings: Sequence[Finding], seconds: float) -> str:
     posted = sum(each.posted for each in findings)
     readable = sum(each.readable for each in findings)
     different = sum(each.different for each in findings)
-    return json.dumps({
-        "posted": posted,
-        "stored": sum(each.stored for each in findings),
-        "not_captured": dict(sum((each.not_captured for each in findings), Counter())),
-        "unaccounted": sum(each.unaccounted for each in findings),
-        "read_back": readable,
-        "read_back_identical": readable - different,
-        "unreadable": dict(sum((each.unreadable for each in findings), Counter())),
-        "seconds": round(seconds, 1),
-    })
+    return json.dumps(
+        {
+            "posted": posted,
+            "stored": sum(each.stored for each in findings),
+            "not_captured": dict(sum((each.not_captured for each in findings), Counter())),
+            "unaccounted": sum(each.unaccounted for each in findings),
+            "read_back": readable,
+            "read_back_identical": readable - different,
+            "unreadable": dict(sum((each.unreadable for each in findings), Counter())),
+            "seconds": round(seconds, 1),
+        }
+    )
 
 
 def faults(findings: Sequence[Finding]) -> list[str]:

@@ -2,10 +2,13 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from demo.agent import Story
 from demo.api import Api, Json, Part, Run
+
+Identity = tuple[str, str, str]
 
 _OK = 200
 _AT_ONCE = 8
@@ -39,20 +42,24 @@ async def _review_run(reviewer: Api, run: Run) -> Finding:
     listed = {_identity(item): item async for item in reviewer.pages(f"/v1/parts?run={run.name}&limit=200")}
     finding.stored = len(listed)
     gate = asyncio.Semaphore(_AT_ONCE)
-    await asyncio.gather(*(_read(reviewer, gate, part, part_key(part) in listed, finding) for part in run.parts))
+    await asyncio.gather(*(_read(reviewer, gate, part, listed, finding) for part in run.parts))
     seen = (await reviewer.call("GET", f"/v1/runs/{run.name}")).json()
     finding.unaccounted = seen["gaps"].get("unaccounted", 0)
     return finding
 
 
-async def _read(reviewer: Api, gate: asyncio.Semaphore, part: Part, stored: bool, finding: Finding) -> None:
+async def _read(
+    reviewer: Api, gate: asyncio.Semaphore, part: Part, listed: Container[Identity], finding: Finding
+) -> None:
     async with gate:
         headers = {"Custody-Purpose": "demonstration"}
-        answer = await reviewer.http.get(f"{part.path}/content", headers={"Authorization": f"Bearer {reviewer.key}", **headers})
+        answer = await reviewer.http.get(
+            f"{part.path}/content", headers={"Authorization": f"Bearer {reviewer.key}", **headers}
+        )
     if answer.status_code == _OK:
         finding.readable += 1
         finding.different += answer.content != part.content
-    elif stored:
+    elif part_key(part) in listed:
         finding.unreadable[answer.json()["reason"]] += 1
     else:
         finding.not_captured[part.receipt.get("reason") or "unknown"] += 1
@@ -60,7 +67,7 @@ async def _read(reviewer: Api, gate: asyncio.Semaphore, part: Part, stored: bool
 
 async def _closed(reviewer: Api, run: Run) -> None:
     async with asyncio.timeout(_CLOSED_WITHIN_S):
-        while (await _run(reviewer, run))["state"] != "closed":
+        while (await _run(reviewer, run))["state"] != "closed":  # noqa: ASYNC110 - it closes in another process
             await asyncio.sleep(0.25)
 
 
@@ -69,10 +76,10 @@ async def _run(reviewer: Api, run: Run) -> Json:
     return seen
 
 
-def part_key(part: Part) -> tuple[str, str, str]:
+def part_key(part: Part) -> Identity:
     """A part's identity within its run."""
     return part.exchange, part.attempt, part.kind
 
 
-def _identity(item: Json) -> tuple[str, str, str]:
+def _identity(item: Json) -> Identity:
     return item["exchange_id"], item["attempt_id"], item["kind"]

@@ -56,9 +56,21 @@ async def running(console: Console, *, keep: bool) -> AsyncIterator[Stack]:
 async def _spawn(directory: Path) -> Process:
     settings = {name: value for name, value in os.environ.items() if not name.startswith("CUSTODY_")}
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "store", "up", "--data-dir", str(directory / "data"), "--port", str(_free_port()),
-        "--json-ready", str(directory / "ready.json"), cwd=_ROOT, stdout=(directory / "up.log").open("wb"), stderr=STDOUT,
-        stdin=PIPE, env={**settings, **_SETTINGS, "PYTHONPATH": str(_ROOT)},
+        sys.executable,
+        "-m",
+        "store",
+        "up",
+        "--data-dir",
+        str(directory / "data"),
+        "--port",
+        str(_free_port()),
+        "--json-ready",
+        str(directory / "ready.json"),
+        cwd=_ROOT,
+        stdout=(directory / "up.log").open("wb"),
+        stderr=STDOUT,
+        stdin=PIPE,
+        env={**settings, **_SETTINGS, "PYTHONPATH": str(_ROOT)},
         # Ctrl-C reaches the demonstration, which then stops its stack in order; a kept stack outlives it.
         start_new_session=True,
     )

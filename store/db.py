@@ -1,7 +1,7 @@
 """The boundary to Postgres: pools, transactions, and the translation of its failures into ours.
 
-Nothing above this floor sees an asyncpg exception. What is the server's fault becomes `Unavailable` (try again); what is
-the fault of the rows themselves becomes `RowRefused` (that row will never be taken).
+Nothing above this floor sees an asyncpg exception. What is the server's fault becomes `Unavailable` (try again);
+what is the fault of the rows themselves becomes `RowRefused` (that row will never be taken).
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _ROW_FAULTS: Final = (
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn what asyncpg and the socket raise into our errors; messages of the server never pass, they can quote a row."""
+    """Turn what asyncpg and the socket raise into our errors; the server's messages never pass: they quote rows."""
     try:
         yield
     except _ROW_FAULTS as fault:

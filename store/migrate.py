@@ -1,7 +1,7 @@
 """Bring a database to the schema of `migrations/`: forward only, one transaction a file, every applied file remembered.
 
-A start is refused where an applied file has changed. A database that is *ahead* of these files is fine: during a deploy,
-code of release N works on the schema of release N+1 (expand first, contract a release later).
+A start is refused where an applied file has changed. A database that is *ahead* of these files is fine: during a
+deploy, code of release N works on the schema of release N+1 (expand first, contract a release later).
 """
 
 import hashlib
@@ -70,7 +70,9 @@ async def migrate(owner_url: str, directory: Path = MIGRATIONS) -> list[str]:
         await connection.close()
 
 
-async def schema_faults(connection: asyncpg.Connection | PoolConnectionProxy, directory: Path = MIGRATIONS) -> list[str]:
+async def schema_faults(
+    connection: asyncpg.Connection | PoolConnectionProxy, directory: Path = MIGRATIONS
+) -> list[str]:
     """Say what keeps this code from working on that schema; an empty list means ready."""
     if await connection.fetchval("SELECT to_regclass('schema_migrations')") is None:
         return ["the database has no schema yet: run `python -m store migrate`"]

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
-from litestar import Request, Response, Router, post, put
+from litestar import MediaType, Request, Response, Router, post, put
 
 from policies.kinds import Capture, Dispatch, Settlement
 from policies.limits import NOTE_BYTES
 from policies.reasons import Reason
+from store.api import capture_schema
 from store.api.bodies import read_body
 from store.api.guards import (
     Admitted,
@@ -29,6 +30,7 @@ from store.api.guards import (
 )
 from store.api.headers import wait_of
 from store.api.problems import CAPTURES, NotCaptured
+from store.api.schema import OPERATION
 from store.errors import Malformed, Refused
 from store.ids import caller_id
 from store.services import flushes
@@ -36,7 +38,6 @@ from store.services.ingest import Body
 from store.services.receipt_view import NoteView, ReceiptView
 from store.wiring import Services
 
-JSON: Final = "application/json"
 _STATUS: Final = {Capture.QUEUED: 202, Capture.STORED: 200}
 _CREATED: Final = 201
 # Ranges of losses are small; a client with more of them sends several reports.
@@ -74,23 +75,33 @@ class Losses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @put(
     "/v1/runs/{run:str}/exchanges/{exchange:str}/attempts/{attempt:str}/parts/{kind:str}",
-    guards=[admit_part], operation_id="putPart", summary="Capture one part", opt={CAPTURES: True},
+    guards=[admit_part],
+    operation_id="putPart",
+    summary="Capture one part",
+    opt={CAPTURES: True, OPERATION: capture_schema.PUT_PART},
+    status_code=202,
 )
-async def put_part(request: AnyRequest) -> Response[bytes]:
+async def put_part(request: AnyRequest) -> Response[ReceiptView]:
     """Take the exact bytes of one part; answer whether a bounded copy waits to be written (202) or why not."""
     found = admitted(request)
     said = part_admitted(request)
     try:
         content = await _body(request, found, found.sender.ticket.limits.part_bytes)
     except Refused as refusal:
-        raise await refused(found.services, found.sender.key, said, refusal.reason, found.sender.view.run_uid) from None
+        raise await refused(
+            found.services, found.sender.key, said, refusal.reason, found.sender.view.run_uid
+        ) from None
     (receipt,) = await found.services.ingest.capture(found.sender, [Body(said, content)])
     return await _receipted(found, receipt)
 
 
 @post(
-    "/v1/runs/{run:str}/frames", guards=[admit_flush], operation_id="postFrames",
-    summary="Capture one flush of frames", opt={CAPTURES: True},
+    "/v1/runs/{run:str}/frames",
+    guards=[admit_flush],
+    operation_id="postFrames",
+    summary="Capture one flush of frames",
+    opt={CAPTURES: True, OPERATION: capture_schema.POST_FRAMES},
+    status_code=202,
 )
 async def post_frames(request: AnyRequest) -> Response[bytes]:
     """Take one flush: parts, attempt states and gaps as MessagePack frames; one receipt a frame, in order."""
@@ -100,40 +111,60 @@ async def post_frames(request: AnyRequest) -> Response[bytes]:
         flush = await _body(request, found, opened.settings.flush_bytes)
     except Refused as refusal:
         raise await flush_refused(
-            opened, key, numbers_of(found.headers), refusal.reason, found.sender.view.run_uid,
+            opened,
+            key,
+            numbers_of(found.headers),
+            refusal.reason,
+            found.sender.view.run_uid,
         ) from None
     raw = flushes.split(flush, opened.settings.flush_frames)
     views = await opened.flushes.take(found.sender, found.headers.get("custody-session"), raw)
     _count(opened, views)
-    return _json(Receipts(views), 202)
+    # Two kinds of answer stand in one list, which the framework's schema cannot say: capture_schema does.
+    return Response(msgspec.json.encode(Receipts(views)), media_type=MediaType.JSON)
 
 
 @put(
-    "/v1/runs/{run:str}/exchanges/{exchange:str}/attempts/{attempt:str}", guards=[admit_note],
-    operation_id="putAttempt", summary="Say what became of an attempt", opt={CAPTURES: True},
+    "/v1/runs/{run:str}/exchanges/{exchange:str}/attempts/{attempt:str}",
+    guards=[admit_note],
+    operation_id="putAttempt",
+    summary="Say what became of an attempt",
+    opt={CAPTURES: True, OPERATION: capture_schema.PUT_ATTEMPT},
+    status_code=202,
 )
-async def put_attempt(request: AnyRequest) -> Response[bytes]:
+async def put_attempt(request: AnyRequest) -> Response[NoteView]:
     """Take dispatch, settlement and references of an attempt; forward only, the first word stays."""
     found = admitted(request)
     path = request.path_params
     said = _decoded(await _note_body(request, found, NOTE_BYTES), AttemptState)
     view = await found.services.ingest.state(
-        found.sender, caller_id(path["exchange"]), caller_id(path["attempt"]), said.dispatch, said.settlement, said.refs,
+        found.sender,
+        caller_id(path["exchange"]),
+        caller_id(path["attempt"]),
+        said.dispatch,
+        said.settlement,
+        said.refs,
     )
-    return _json(view, 202)
+    return Response(view, status_code=202)
 
 
 @post(
-    "/v1/runs/{run:str}/gaps", guards=[admit_gaps], operation_id="postGaps",
-    summary="Report what the runtime lost", opt={CAPTURES: True},
+    "/v1/runs/{run:str}/gaps",
+    guards=[admit_gaps],
+    operation_id="postGaps",
+    summary="Report what the runtime lost",
+    opt={CAPTURES: True, OPERATION: capture_schema.POST_GAPS},
+    status_code=202,
 )
-async def post_gaps(request: AnyRequest) -> Response[bytes]:
+async def post_gaps(request: AnyRequest) -> Response[Notes]:
     """Take the runtime's own losses as ranges of a session's numbers; a union, so that a repeat changes nothing."""
     found = reporting(request)
     losses = _decoded(await _note_body(request, found, _GAPS_BYTES), Losses)
-    said = [flushes.gap_said(gap.get("session"), gap.get("sequences"), gap.get("reason")) for gap in losses.gaps]
+    said = [
+        flushes.gap_said(gap.get("session"), gap.get("sequences"), gap.get("reason")) for gap in losses.gaps
+    ]
     views = await found.services.ingest.report(found.key, found.run_uid, said)
-    return _json(Notes(views), 202)
+    return Response(Notes(views), status_code=202)
 
 
 async def _body(request: AnyRequest, found: Admitted, most_bytes: int) -> bytes:
@@ -148,12 +179,14 @@ async def _note_body(request: AnyRequest, found: Admitted | Reporting, most_byte
     if found.declared_bytes is not None and found.declared_bytes > most_bytes:
         raise NotCaptured(Reason.PART_TOO_LARGE, None)
     try:
-        return await read_body(request.receive, most_bytes, found.services.settings.body_deadline.total_seconds())
+        return await read_body(
+            request.receive, most_bytes, found.services.settings.body_deadline.total_seconds()
+        )
     except Refused as refusal:
         raise NotCaptured(refusal.reason, None) from None
 
 
-async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[bytes]:
+async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[ReceiptView]:
     """Answer a receipt; where the caller wants to wait and there is something to wait for, wait first."""
     services = found.services
     status = _STATUS.get(receipt.capture)
@@ -166,7 +199,7 @@ async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[bytes]:
         services.metrics.refused(receipt.kind, reason)
         raise NotCaptured(reason, receipt)
     services.metrics.admitted(receipt.kind)
-    return _json(receipt, status, {"Location": f"/v1/receipts/{receipt.receipt}"})
+    return Response(receipt, status_code=status, headers={"Location": f"/v1/receipts/{receipt.receipt}"})
 
 
 def _count(opened: Services, views: Sequence[flushes.FrameView]) -> None:
@@ -187,9 +220,4 @@ def _decoded(body: bytes, form: type[Form]) -> Form:
         raise Malformed(detail="the body is not as /schema says") from None
 
 
-def _json(answer: msgspec.Struct, status: int, headers: dict[str, str] | None = None) -> Response[bytes]:
-    return Response(msgspec.json.encode(answer), status_code=status, media_type=JSON, headers=headers)
-
-
 router = Router("/", route_handlers=[put_part, post_frames, put_attempt, post_gaps], tags=["capture"])
-

@@ -15,7 +15,7 @@ from policies.kinds import Role
 from policies.reasons import Reason
 from policies.sequences import SequenceSet
 from store.api.headers import clean, declared_length, said_of
-from store.api.identity import authenticated, no_credentials_in_url, services
+from store.api.identity import authenticated, services
 from store.api.problems import NotCaptured
 from store.errors import CustodyError, Malformed, Unavailable
 from store.ids import caller_id
@@ -132,7 +132,11 @@ async def admit_gaps(connection: Connection, _: BaseRouteHandler) -> None:
 
 
 async def refused(
-    services: Services, key: RunKey, said: PartSaid, reason: Reason, run_uid: UUID | None,
+    services: Services,
+    key: RunKey,
+    said: PartSaid,
+    reason: Reason,
+    run_uid: UUID | None,
 ) -> NotCaptured:
     """Record one refusal where that can be done, and return it as the error that answers it."""
     services.metrics.refused(said.kind, reason)
@@ -140,7 +144,11 @@ async def refused(
 
 
 async def flush_refused(
-    services: Services, key: RunKey, numbers: tuple[str, SequenceSet] | None, reason: Reason, run_uid: UUID | None,
+    services: Services,
+    key: RunKey,
+    numbers: tuple[str, SequenceSet] | None,
+    reason: Reason,
+    run_uid: UUID | None,
 ) -> NotCaptured:
     """Record the numbers of a flush that was refused unread, and return the error that answers it."""
     services.metrics.refused(None, reason)
@@ -152,10 +160,9 @@ async def flush_refused(
 
 
 async def _introduced(connection: Connection) -> tuple[Services, dict[str, str], Sending]:
-    """Hygiene first, then who it is: what is said twice or in a URL is not asked about at all."""
+    """Hygiene first, then who it is: what is said twice is not asked about at all."""
     opened = services(connection)
     headers = clean(connection.scope["headers"], opened.settings.header_bytes)
-    await no_credentials_in_url(connection, connection.route_handler)
     who = await authenticated(connection)
     if who.role is not Role.RUNTIME or who.scope_id is None:
         raise CustodyError(Reason.PERMISSION_DENIED, "only a runtime's key captures")

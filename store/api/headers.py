@@ -7,11 +7,20 @@ from policies.reasons import Reason
 from store.errors import CustodyError, Malformed
 
 # Said twice, these would let two readers of one request see two different requests.
-_SINGLE: Final = frozenset({
-    "authorization", "content-length", "content-type", "content-digest", "content-encoding", "transfer-encoding", "expect",
-    "host",
-})
+_SINGLE: Final = frozenset(
+    {
+        "authorization",
+        "content-length",
+        "content-type",
+        "content-digest",
+        "content-encoding",
+        "transfer-encoding",
+        "expect",
+        "host",
+    }
+)
 _PREFIX: Final = "custody-"
+_LENGTH_DIGITS: Final = 12
 _SEPARATORS: Final = 4  # colon, space, and the line's end
 
 
@@ -42,14 +51,14 @@ def declared_length(headers: dict[str, str]) -> int | None:
         return None
     if text is None:
         raise CustodyError(Reason.LENGTH_REQUIRED, "send Content-Length or chunks")
-    if not text.isascii() or not text.isdigit() or len(text) > 12:
+    if not text.isascii() or not text.isdigit() or len(text) > _LENGTH_DIGITS:
         raise Malformed(detail="Content-Length is not a number")
     return int(text)
 
 
 def said_of(headers: dict[str, str]) -> dict[str, str]:
     """Return what the headers say of a part, by the names that `store.services.said` reads."""
-    said = {name[len(_PREFIX):]: value for name, value in headers.items() if name.startswith(_PREFIX)}
+    said = {name[len(_PREFIX) :]: value for name, value in headers.items() if name.startswith(_PREFIX)}
     for name in ("content-type", "content-digest"):
         if name in headers:
             said[name] = headers[name]

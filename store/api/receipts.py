@@ -1,4 +1,4 @@
-"""What became of what was posted: by receipt, and for a whole run. For the runtime that posted it, and who reviews it."""
+"""What became of what was posted, by receipt and for a whole run: for the runtime that posted it and who reviews it."""
 
 from typing import Annotated, Any, Final
 
@@ -29,7 +29,9 @@ class ReceiptPage(msgspec.Struct, frozen=True):
 
 
 @get(
-    "/v1/receipts/{receipt:str}", guards=[requires(*_READERS)], operation_id="getReceipt",
+    "/v1/receipts/{receipt:str}",
+    guards=[requires(*_READERS)],
+    operation_id="getReceipt",
     summary="What became of one observation",
 )
 async def get_receipt(request: AnyRequest, receipt: FromPath[str]) -> ReceiptView:
@@ -39,7 +41,9 @@ async def get_receipt(request: AnyRequest, receipt: FromPath[str]) -> ReceiptVie
 
 
 @get(
-    "/v1/runs/{run:str}/receipts", guards=[requires(*_READERS)], operation_id="listReceipts",
+    "/v1/runs/{run:str}/receipts",
+    guards=[requires(*_READERS)],
+    operation_id="listReceipts",
     summary="What became of a run's observations",
 )
 async def list_receipts(
