@@ -3,6 +3,7 @@
     CustodyError
     ├── Unavailable      ├── Corrupt     ├── Malformed   ├── Unauthenticated
     ├── Conflict         ├── Refused     ├── NotFound    └── RowRefused
+    │                    │   └── Gone
     ConfigFaults         (raised at start only, never an answer)
 
 Messages hold reasons and our own words, never content, keys, tokens or values that came from a caller.
@@ -43,6 +44,10 @@ class Corrupt(CustodyError):
 
 class Refused(CustodyError):
     """A policy said no; carries its reason across a call."""
+
+
+class Gone(Refused):
+    """A read refused for a reason by which the content is being or was destroyed: it will not come back."""
 
 
 class RowRefused(CustodyError):

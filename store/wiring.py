@@ -17,15 +17,20 @@ from store.forms import Secret
 from store.key_directory import FileKeyDirectory
 from store.keyring import Keyring
 from store.queue import Queue
+from store.services.access import AccessLog, AccessPages
 from store.services.admission import Admission
 from store.services.bodies import BodyBudget
 from store.services.closing import Closing
+from store.services.content import ContentReads
 from store.services.flushes import Flushes
 from store.services.ingest import Ingest
 from store.services.keys import KeyBook
 from store.services.metrics import Metrics
 from store.services.outcomes import Outcomes
+from store.services.paging import Pager
+from store.services.readback import Readback
 from store.services.receipt_view import ReceiptWriter
+from store.services.run_reads import RunReads
 from store.services.runs import RunBook
 from store.services.scopes import ScopeBook
 from store.services.sources import SourceBook
@@ -55,6 +60,11 @@ class Services:
     ingest: Ingest
     flushes: Flushes
     bodies: BodyBudget
+    readback: Readback
+    run_reads: RunReads
+    content: ContentReads
+    access_log: AccessLog
+    accesses: AccessPages
 
 
 @asynccontextmanager
@@ -71,6 +81,7 @@ async def open_services(settings: Settings, *, duties: bool = False) -> AsyncIte
         stack.push_async_callback(queue.close)
         services = _services(settings, database, duties_database, queue, open_keyring(settings))
         await stack.enter_async_context(_uses_written(services.keys))
+        stack.push_async_callback(services.access_log.close)
         yield services
 
 
@@ -98,6 +109,8 @@ def _services(
     receipts = ReceiptWriter(keyring.token_key("receipt"))
     outcomes = Outcomes(database, queue, keyring, scopes, receipts, settings.overdue_after)
     admission = Admission(TicketReader(keyring.token_key("ticket")), runs, scopes, sources)
+    pager = Pager(lambda: keyring.token_key("cursor"))
+    access_log = AccessLog(database)
     ingest = Ingest(queue, keyring, runs, outcomes, receipts)
     return Services(
         settings=settings,
@@ -116,6 +129,11 @@ def _services(
         ingest=ingest,
         flushes=Flushes(admission, ingest),
         bodies=BodyBudget(settings.body_budget),
+        readback=Readback(database, pager, examined=settings.page_examined),
+        run_reads=RunReads(database, pager, keyring, examined=settings.page_examined),
+        content=ContentReads(database, keyring, access_log),
+        access_log=access_log,
+        accesses=AccessPages(database, pager, examined=settings.page_examined),
     )
 
 

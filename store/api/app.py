@@ -7,7 +7,19 @@ from typing import Final
 from litestar import Litestar, Router
 
 from store import logging
-from store.api import captures, health, keys, receipts, runs, schema, scopes
+from store.api import (
+    accesses,
+    captures,
+    content,
+    health,
+    keys,
+    reads,
+    receipts,
+    runs,
+    schema,
+    scopes,
+    sources,
+)
 from store.api.around import RequestLine, complete_headers
 from store.api.identity import no_credentials_in_url
 from store.api.problems import HANDLERS
@@ -19,6 +31,10 @@ ROUTERS: Final[Sequence[Router]] = (
     runs.router,
     captures.router,
     receipts.router,
+    reads.router,
+    content.router,
+    accesses.router,
+    sources.router,
     scopes.router,
     keys.router,
     health.router,

@@ -1,8 +1,8 @@
 """Sources: what content depends on. Their owners add versions, withdraw them, revoke and restore.
 
 Every change is an operator action and a leaf of the proof log, in the transaction that makes it. What a revocation
-closes is closed by the next read, since reads ask Postgres; only the guard of a capture may look at an answer that is up
-to a second old.
+closes is closed by the next read, since reads ask Postgres; only the guard of a capture may look at an answer that is
+up to a second old.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from store.commitments import leaf
 from store.db import Connection, Database
 from store.errors import Conflict, Malformed, NotFound, Unavailable
 from store.ids import CALLER_ID, ScopeId
-from store.tables import operator_actions, sources
+from store.tables import log_queue, operator_actions, sources
 from store.tables.sources import SourceRow, VersionRow
 
 MOST_TAGS: Final = 16
@@ -133,7 +133,7 @@ class SourceBook:
             if withdraw_earlier:
                 withdrawn = await sources.withdraw_earlier(connection, scope, source, minted.version)
             leaves = [_leaf("withdraw", minted.source_uid, version, minted.at) for version in withdrawn]
-            await sources.queue_leaves(connection, scope, leaves)
+            await log_queue.copy(connection, [(scope, each) for each in leaves])
             await _note(connection, scope, key_id, "source_version_added", source, minted.version)
         return Added(source, minted.version, withdrawn)
 
@@ -146,9 +146,8 @@ class SourceBook:
             await _note(connection, scope, key_id, "source_revoked", source, version)
             if not found.closed:
                 await sources.set_closed(connection, scope, source, version, closed=True)
-                await sources.queue_leaves(
-                    connection, scope, [_leaf("revoke", found.source_uid, version, found.at)]
-                )
+                told = _leaf("revoke", found.source_uid, version, found.at)
+                await log_queue.copy(connection, [(scope, told)])
 
     async def restore(self, scope: ScopeId, source: str, version: int | None, key_id: str) -> None:
         """Open again what was closed; Conflict once what it closed has been destroyed."""
@@ -163,9 +162,8 @@ class SourceBook:
             await _note(connection, scope, key_id, "source_restored", source, version)
             if found.closed:
                 await sources.set_closed(connection, scope, source, version, closed=False)
-                await sources.queue_leaves(
-                    connection, scope, [_leaf("restore", found.source_uid, version, found.at)]
-                )
+                told = _leaf("restore", found.source_uid, version, found.at)
+                await log_queue.copy(connection, [(scope, told)])
 
 
 def _checked(audience: Sequence[str]) -> list[str]:

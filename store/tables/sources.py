@@ -112,11 +112,6 @@ async def set_closed(
         await connection.execute(_SQL["set_withdrawn"], scope, source, version, closed)
 
 
-async def queue_leaves(connection: Connection, scope: UUID, leaves: Sequence[bytes]) -> None:
-    """Hand leaves to the proof log in the transaction that makes them true."""
-    await connection.execute(_SQL["queue_leaves"], scope, list(leaves))
-
-
 async def page(connection: Connection, scope: UUID, after: str, limit: int) -> list[SourceRow]:
     """Return the scope's sources after one id, by id."""
     return [_source(row) for row in await connection.fetch(_SQL["page"], scope, after, limit)]

@@ -1,0 +1,97 @@
+"""Content: exact bytes as text or as an attachment, never as something that a browser would run."""
+
+from typing import Final
+from uuid import UUID
+
+from litestar import Response, Router, get
+from litestar.params import FromPath
+
+from policies.reasons import Reason
+from store.api.identity import requires, services
+from store.api.reading import READERS, AnyRequest, evidence_of, only, reader_of
+from store.errors import Malformed, NotFound
+from store.ids import caller_id
+from store.services.content import ContentView
+from store.services.paging import Reader
+from store.services.readback import PartIdentity
+from store.services.said import known_kind
+
+PURPOSE: Final = "custody-purpose"
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_OPAQUE: Final = "application/octet-stream"
+
+
+@get(
+    "/v1/parts/{evidence:str}/content",
+    guards=[requires(*READERS)],
+    operation_id="getContent",
+    summary="The exact bytes of one part",
+    media_type=_OPAQUE,
+)
+async def get_content(request: AnyRequest, evidence: FromPath[str]) -> Response[bytes]:
+    """The bytes that were posted. Every read is recorded, with `Custody-Purpose`, before a byte leaves."""
+    return await _answer(request, evidence_of(evidence))
+
+
+@get(
+    "/v1/runs/{run:str}/exchanges/{exchange:str}/attempts/{attempt:str}/parts/{kind:str}/content",
+    guards=[requires(*READERS)],
+    operation_id="getContentByIdentity",
+    summary="The exact bytes of one identity's part",
+    media_type=_OPAQUE,
+)
+async def get_content_by_identity(
+    request: AnyRequest,
+    run: FromPath[str],
+    exchange: FromPath[str],
+    attempt: FromPath[str],
+    kind: FromPath[str],
+) -> Response[bytes]:
+    """The same by identity; `not_stored` where the observation did not become a part."""
+    identity = PartIdentity(caller_id(run), caller_id(exchange), caller_id(attempt), known_kind(kind))
+    return await _answer(request, identity)
+
+
+router = Router("/", route_handlers=[get_content, get_content_by_identity], tags=["reading"])
+
+
+async def _answer(request: AnyRequest, named: UUID | PartIdentity) -> Response[bytes]:
+    only(request, ())
+    reader = await reader_of(request)
+    try:
+        view = await services(request).content.read(reader, named, _purpose(request))
+    except NotFound:
+        if isinstance(named, PartIdentity):
+            await _say_if_not_stored(request, reader, named)
+        raise
+    return Response(view.content, headers=_headers(view), media_type=_TEXT if view.text else _OPAQUE)
+
+
+async def _say_if_not_stored(request: AnyRequest, reader: Reader, identity: PartIdentity) -> None:
+    if await services(request).run_reads.gap(reader, identity) is not None:
+        raise NotFound(Reason.NOT_STORED, "the observation did not become a part; its gap says why") from None
+
+
+def _purpose(request: AnyRequest) -> str | None:
+    said = request.headers.getall(PURPOSE, [])
+    if len(said) > 1:
+        raise Malformed(detail="Custody-Purpose is repeated")
+    return said[0] if said else None
+
+
+def _headers(view: ContentView) -> dict[str, str]:
+    headers = {
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Repr-Digest": view.repr_digest(),
+        "ETag": view.etag,
+        "Custody-Evidence": str(view.evidence),
+        "Custody-Run": view.run,
+        "Custody-Exchange": view.exchange,
+        "Custody-Attempt": view.attempt,
+        "Custody-Kind": view.kind.value,
+        "Custody-Media-Type": view.media_type,
+    }
+    if not view.text:
+        headers["Content-Disposition"] = f'attachment; filename="{view.evidence}.bin"'
+    return headers

@@ -1,0 +1,80 @@
+"""What all calls of readers share: who reads, how a page was asked for, and how it is answered."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, Final, Literal, TypeVar
+from urllib.parse import urlencode
+from uuid import UUID
+
+from litestar import Request, Response
+
+from policies.kinds import Role
+from store.api.identity import caller, scope_of
+from store.errors import Malformed, NotFound
+from store.services.paging import USUAL, Asked, Page, Reader
+
+AnyRequest = Request[Any, Any, Any]
+Order = Literal["newest", "oldest"]
+Item = TypeVar("Item")
+
+READERS: Final = (Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR, Role.OPERATOR)
+PAGING: Final = frozenset({"order", "limit", "cursor", "from", "to"})
+
+
+async def reader_of(request: AnyRequest) -> Reader:
+    """Return who reads, within which scope."""
+    who, scope = caller(request), await scope_of(request)
+    return Reader(scope.scope_id, who.key_id, who.role, who.clearances)
+
+
+def only(request: AnyRequest, offered: Collection[str]) -> None:
+    """Refuse parameters that the call does not offer, and ones said twice: a filter that is ignored misleads."""
+    named = [name for name, _ in request.query_params.multi_items()]
+    if len(named) > len(set(named)) or not set(named) <= set(offered):
+        raise Malformed(
+            detail=f"this call takes, each at most once: {', '.join(sorted(offered)) or 'no parameter'}"
+        )
+
+
+def asked(
+    order: Order = "newest",
+    limit: int = USUAL,
+    cursor: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> Asked:
+    """Return how a page was asked for."""
+    return Asked(order, limit, cursor, _instant("from", since), _instant("to", until))
+
+
+def answered(request: AnyRequest, page: Page[Item]) -> Response[Page[Item]]:
+    """Answer a page, with a link to the next one where there is one (RFC 8288)."""
+    headers = {}
+    if page.page.next is not None:
+        query = dict(request.query_params.multi_items()) | {"cursor": page.page.next}
+        headers["Link"] = f'<{request.url.path}?{urlencode(query)}>; rel="next"'
+    return Response(page, headers=headers)
+
+
+def evidence_of(text: str) -> UUID:
+    """Return an evidence reference; what is none is not found, like one that never was."""
+    try:
+        evidence = UUID(text)
+    except ValueError:
+        raise NotFound from None
+    if str(evidence) != text.lower():
+        raise NotFound
+    return evidence
+
+
+def _instant(name: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        # In a query, a plus sign that nobody escaped arrives as a space.
+        instant = datetime.fromisoformat(text.replace(" ", "+"))
+    except ValueError:
+        raise Malformed(detail=f"{name} is not a time of RFC 3339") from None
+    if instant.tzinfo is None:
+        raise Malformed(detail=f"{name} needs an offset from UTC")
+    return instant

@@ -1,0 +1,160 @@
+"""Reading content, in this order: viewer, existence and retention, sources, key, commitment, access record, bytes.
+
+Nothing is taken from a cache but the bucket's key, which opens nothing that the row's own state does not allow. No byte
+leaves before the record of the read is committed, and refused reads of what exists are recorded too.
+"""
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from policies.availability import destroyed, ended
+from policies.decisions import Refuse
+from policies.kinds import Kind, Role
+from policies.reasons import Reason
+from store import commitments
+from store.commitments import Identity
+from store.db import Database
+from store.errors import Corrupt, CustodyError, Gone, Malformed, Refused
+from store.keyring import Keyring
+from store.services.access import READ, AccessLog
+from store.services.paging import Reader
+from store.services.part_views import decide
+from store.services.readback import PartIdentity, row_of
+from store.tables.accesses import Access
+from store.tables.pages import PartRow
+
+MOST_PURPOSE: Final = 200
+
+_TEXTUAL: Final = frozenset({"json", "xml", "yaml", "x-ndjson", "jsonl", "x-www-form-urlencoded"})
+
+
+@dataclass(frozen=True, slots=True)
+class ContentView:
+    """The exact bytes that were posted, and what is said about them."""
+
+    content: bytes
+    evidence: UUID
+    run: str
+    exchange: str
+    attempt: str
+    kind: Kind
+    media_type: str
+    commitment: bytes
+    text: bool
+
+    @property
+    def etag(self) -> str:
+        """The commitment: it names these bytes and lets nobody test a guess of them."""
+        return f'"{base64.b64encode(self.commitment).decode()}"'
+
+    def repr_digest(self) -> str:
+        """Return the digest of RFC 9530, computed now and kept nowhere."""
+        return f"sha-256=:{base64.b64encode(hashlib.sha256(self.content).digest()).decode()}:"
+
+
+class ContentReads:
+    """Opens one part at a time for one reader."""
+
+    def __init__(self, database: Database, keyring: Keyring, accesses: AccessLog) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._accesses = accesses
+
+    async def read(self, reader: Reader, named: UUID | PartIdentity, purpose: str | None) -> ContentView:
+        """Return the content, or raise what stands against it; what exists is recorded either way."""
+        checked_purpose(purpose)
+        async with self._database.connection() as connection:
+            row = await row_of(connection, reader, named, with_bytes=True)
+        try:
+            view = self._open(reader, row, purpose)
+        except CustodyError as refusal:
+            await self._record(reader, row, purpose, refusal.reason.value)
+            raise
+        await self._record(reader, row, purpose, READ)
+        return view
+
+    def _open(self, reader: Reader, row: PartRow, purpose: str | None) -> ContentView:
+        decision = decide(row, reader)
+        if isinstance(decision, Refuse):
+            raise (Gone if destroyed(row.facts) else Refused)(decision.reason)
+        kept_for_custodians = reader.role is Role.CUSTODIAN and ended(row.facts, row.observed_at)
+        if purpose is None and (row.purpose_required or kept_for_custodians):
+            raise Malformed(detail="say in Custody-Purpose what this read is for: here it is required")
+        content = opened(self._keyring, reader.scope, row)
+        return ContentView(
+            content=content,
+            evidence=row.evidence,
+            run=row.run,
+            exchange=row.exchange,
+            attempt=row.attempt,
+            kind=row.kind,
+            media_type=row.media_type,
+            commitment=row.commitment,
+            text=_is_textual(row.media_type) and _is_utf8(content),
+        )
+
+    async def _record(self, reader: Reader, row: PartRow, purpose: str | None, outcome: str) -> None:
+        access = Access(reader.scope, reader.key_id, reader.role, row.evidence, purpose, outcome)
+        await self._accesses.record(access)
+
+
+def opened(keyring: Keyring, scope: UUID, row: PartRow) -> bytes:
+    """Return the bytes that were committed to; Corrupt (key_lost, integrity_mismatch) and never others.
+
+    AES-GCM alone does not commit to its key: what opens is only right once its commitment is that of the row.
+    """
+    body = row.body
+    if body is None or row.exact_bytes is None:
+        raise Corrupt(Reason.INTEGRITY_MISMATCH, "the part has no body")
+    identity = Identity(scope, row.run, row.exchange, row.attempt, row.kind.value)
+    bucket_key = keyring.bucket_key(scope, body.wrapped_in)
+    secret = commitments.unwrap_secret(bucket_key, body.wrapped, scope, body.wrapped_in, row.evidence)
+    frame = commitments.open_part(secret, body.ciphertext, identity, row.evidence)
+    content = commitments.frame_decode(frame, row.exact_bytes)
+    _, opening = commitments.part_keys(secret)
+    whole = len(content) == row.exact_bytes and commitments.size_class(len(content)) == row.size_class
+    if not (whole and commitments.same(commitments.commitment(opening, content), row.commitment)):
+        raise Corrupt(Reason.INTEGRITY_MISMATCH, "the content is not what was committed to")
+    if not commitments.same(_meta_commitment(identity, row), row.meta_commitment):
+        raise Corrupt(Reason.INTEGRITY_MISMATCH, "the metadata is not what was committed to")
+    return content
+
+
+def checked_purpose(purpose: str | None) -> str | None:
+    """Refuse a purpose that no record could show."""
+    if purpose is not None and not (1 <= len(purpose) <= MOST_PURPOSE and purpose.isprintable()):
+        raise Malformed(detail=f"Custody-Purpose is 1 to {MOST_PURPOSE} printable characters")
+    return purpose
+
+
+def _meta_commitment(identity: Identity, row: PartRow) -> bytes:
+    meta = commitments.meta_bytes(
+        identity,
+        bucket=row.bucket_id,
+        captured_at=row.captured_at,
+        completeness=row.completeness,
+        media_type=row.media_type,
+        received_at=row.received_at,
+        sequence=row.sequence,
+        session=row.session,
+        size_class=row.size_class,
+        sources=[(binding.source, binding.version) for binding in row.bindings],
+        vantage=row.vantage,
+    )
+    return commitments.meta_commitment(row.meta_opening, meta)
+
+
+def _is_textual(media_type: str) -> bool:
+    kind, _, name = media_type.partition("/")
+    return kind == "text" or name in _TEXTUAL or name.endswith(("+json", "+xml"))
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode("utf-8", "strict")
+    except UnicodeDecodeError:
+        return False
+    return True

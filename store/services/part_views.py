@@ -1,0 +1,132 @@
+"""A part's metadata as readers see it: whether it may be read now, by them, and never anything of its content."""
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from policies.availability import availability, ended
+from policies.decisions import Decision, Refuse
+from policies.kinds import Dispatch, Kind, PartState, Settlement
+from policies.reasons import Reason
+from policies.revocation import cleared, newer
+from store.services.paging import Reader
+from store.tables.pages import PartRow
+
+ProofState = Literal["pending", "verified", "failed", "not_checked"]
+
+
+class AvailabilityView(msgspec.Struct, frozen=True):
+    """Whether this viewer may read the content now, and if not why."""
+
+    readable: bool
+    reason: Reason | None
+
+
+class PartItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One part in a list. `bytes` is the exact size while there is content, `size_class` what stays of it.
+
+    `newer` says that a newer version exists of some source that the part is bound to.
+    """
+
+    evidence: UUID
+    run_id: str
+    exchange_id: str
+    attempt_id: str
+    kind: Kind
+    bytes: int | None
+    size_class: int
+    media_type: str
+    completeness: str
+    vantage: str
+    captured_at: datetime | None
+    received_at: datetime
+    stored_at: datetime
+    dispatch: Dispatch
+    settlement: Settlement
+    availability: AvailabilityView
+    newer: bool
+    proof_state: ProofState
+
+
+class BoundSource(msgspec.Struct, frozen=True):
+    """What a part says it depends on; `newer` is the latest version where that is newer than the bound one."""
+
+    source: str
+    version: int | None
+    newer: int | None
+
+
+class PartView(PartItem, frozen=True, kw_only=True):
+    """One part alone; its sources are shown only to viewers who hold the clearances for them."""
+
+    session: str | None
+    sequence: int | None
+    observed_at: datetime
+    sources: list[BoundSource] | None
+
+
+def decide(row: PartRow, reader: Reader) -> Decision:
+    """Decide whether the content may be read, by the facts and at the instant of the row's statement."""
+    return availability(
+        row.facts, reader.viewer, row.bindings, row.source_facts, row.unknown_sources, row.observed_at
+    )
+
+
+def part_item(row: PartRow, reader: Reader) -> PartItem:
+    """Return the part as a list shows it."""
+    return PartItem(**_shown(row, reader))
+
+
+def part_view(row: PartRow, reader: Reader) -> PartView:
+    """Return the part as it is shown alone."""
+    return PartView(
+        **_shown(row, reader),
+        session=row.session,
+        sequence=row.sequence,
+        observed_at=row.observed_at,
+        sources=_bound(row) if cleared(row.bindings, row.source_facts, reader.clearances) else None,
+    )
+
+
+def _shown(row: PartRow, reader: Reader) -> dict[str, Any]:
+    decision = decide(row, reader)
+    reason = decision.reason if isinstance(decision, Refuse) else None
+    return {
+        "evidence": row.evidence,
+        "run_id": row.run,
+        "exchange_id": row.exchange,
+        "attempt_id": row.attempt,
+        "kind": row.kind,
+        "bytes": _exact_bytes(row),
+        "size_class": row.size_class,
+        "media_type": row.media_type,
+        "completeness": row.completeness,
+        "vantage": row.vantage,
+        "captured_at": row.captured_at,
+        "received_at": row.received_at,
+        "stored_at": row.stored_at,
+        "dispatch": row.dispatch,
+        "settlement": row.settlement,
+        "availability": AvailabilityView(readable=reason is None, reason=reason),
+        "newer": bool(newer(row.bindings, row.source_facts)),
+        # Nothing takes leaves out of the log's queue yet, so that every part's leaf waits there.
+        "proof_state": "pending",
+    }
+
+
+def _exact_bytes(row: PartRow) -> int | None:
+    """Return the exact size while there is content for somebody: it goes with the content, not with its row."""
+    gone = (
+        row.facts.state is not PartState.STORED or row.facts.run_erased or ended(row.facts, row.observed_at)
+    )
+    return None if gone else row.exact_bytes
+
+
+def _bound(row: PartRow) -> list[BoundSource]:
+    later = newer(row.bindings, row.source_facts)
+    return [
+        BoundSource(each.source, each.version, None if each.version is None else later.get(each.source))
+        for each in row.bindings
+    ]

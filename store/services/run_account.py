@@ -1,0 +1,91 @@
+"""How one run stands: its numbers accounted for, its observations counted by outcome, and its attempts in time.
+
+Nothing here sums what was counted elsewhere: all is read anew, in the one snapshot of the caller's transaction.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from policies.kinds import Dispatch, SaidBy, Settlement
+from policies.outcomes import Account, complete, reconcile
+from policies.reasons import Reason
+from policies.sequences import SequenceSet
+from store.db import Connection
+from store.services.run_views import CountsView, TimelineAttempt, TimelinePart
+from store.tables import run_pages, sessions
+from store.tables.run_pages import AttemptRow, PartOfRun, RunRow
+
+# A timeline shows this many attempts of a run; its pages of parts and gaps show everything.
+MOST_ATTEMPTS: Final = 256
+_MOST_PARTS: Final = 1024
+
+NOTHING: Final = SequenceSet()
+
+
+async def accounts_of(
+    connection: Connection, scope: UUID, row: RunRow
+) -> tuple[Mapping[str, Account], bool | None]:
+    """Account for every session's numbers, and say whether all of the run is stored; None is unknown."""
+    run_uid = row.run_uid
+    named = await sessions.of_run(connection, scope, run_uid)
+    missing = await sessions.gap_numbers(connection, scope, run_uid)
+    accounts = reconcile(
+        {session: last for session, last in named.items() if last is not None},
+        await sessions.stored_numbers(connection, scope, run_uid),
+        missing.get(SaidBy.STORE, {}),
+        missing.get(SaidBy.CLIENT, {}),
+    )
+    whole = complete(accounts, await sessions.unnumbered_parts(connection, scope, run_uid))
+    # Before the end, only "everything is there" is known for good.
+    return accounts, whole if whole or row.state == "closed" else None
+
+
+async def counts_of(
+    connection: Connection, scope: UUID, row: RunRow, accounts: Mapping[str, Account]
+) -> CountsView:
+    """Count each number once, for the strongest that was said of it, and add what has no number of its own."""
+    counts = dict(await run_pages.counted_gaps(connection, scope, row.run_uid))
+    taken: dict[str, SequenceSet] = {}
+    for gap in await run_pages.range_gaps(connection, scope, row.run_uid):
+        account = accounts[gap.session]
+        known = taken.get(gap.session, account.stored)
+        counts[gap.reason] = counts.get(gap.reason, 0) + gap.sequences.minus(known).count
+        taken[gap.session] = known.union(gap.sequences)
+    unaccounted = counts.pop(Reason.UNACCOUNTED, 0)
+    # What a closing has found missing is a gap once its duty ran; until then it is only counted.
+    counted = sum(
+        account.unaccounted.minus(taken.get(session, NOTHING)).count for session, account in accounts.items()
+    )
+    stored = await run_pages.stored_parts(connection, scope, row.run_uid)
+    not_captured = {reason.value: number for reason, number in sorted(counts.items()) if number}
+    return CountsView(stored, not_captured, unaccounted + counted)
+
+
+async def timeline_of(connection: Connection, scope: UUID, row: RunRow) -> tuple[list[TimelineAttempt], bool]:
+    """Return the run's first attempts in time, with their parts, and whether there are more."""
+    told = await run_pages.attempts_of_run(connection, scope, row.run_uid, MOST_ATTEMPTS + 1)
+    parts = await run_pages.parts_of_run(connection, scope, row.run_uid, _MOST_PARTS + 1)
+    by_attempt: dict[tuple[str, str], list[PartOfRun]] = {}
+    for part in parts:
+        by_attempt.setdefault((part.exchange, part.attempt), []).append(part)
+    words = {(each.exchange, each.attempt): each for each in told}
+    found = [_entry(*key, words.get(key), by_attempt.get(key, [])) for key in {**words, **by_attempt}]
+    found.sort(key=lambda each: (each.first_at, each.exchange_id, each.attempt_id))
+    more = len(told) > MOST_ATTEMPTS or len(parts) > _MOST_PARTS or len(found) > MOST_ATTEMPTS
+    return found[:MOST_ATTEMPTS], more
+
+
+def _entry(
+    exchange: str, attempt: str, told: AttemptRow | None, parts: Sequence[PartOfRun]
+) -> TimelineAttempt:
+    return TimelineAttempt(
+        exchange_id=exchange,
+        attempt_id=attempt,
+        first_at=min([part.received_at for part in parts] + ([told.first_at] if told else [])),
+        dispatch=told.dispatch if told else Dispatch.UNKNOWN,
+        settlement=told.settlement if told else Settlement.UNKNOWN,
+        dispatch_conflict=told.dispatch_conflict if told else None,
+        settlement_conflict=told.settlement_conflict if told else None,
+        parts=[TimelinePart(each.kind, each.evidence, each.received_at, each.stored_at) for each in parts],
+    )
