@@ -161,7 +161,7 @@ async def _insert(database: Database, keyring: Keyring, fresh: Sequence[Bucket])
     # Somebody else made the row meanwhile: our key was never used and opens nothing.
     for bucket in fresh:
         if bucket.bucket_id not in inserted:
-            await asyncio.to_thread(keyring.destroy_bucket_key, bucket.scope_id, bucket.bucket_id)
+            keyring.destroy_bucket_key(bucket.scope_id, bucket.bucket_id)
     return len(inserted)
 
 

@@ -56,8 +56,13 @@ async def sealed_of(connection: Connection, scope: UUID, evidence: UUID) -> Seal
         return None
     reason = row["purge_reason"]
     return SealedPart(
-        PartState(row["state"]), None if reason is None else Reason(reason), row["commitment"], row["erased"], row["expired"],
-        row["wrapped_in"], row["wrapped"],
+        PartState(row["state"]),
+        None if reason is None else Reason(reason),
+        row["commitment"],
+        row["erased"],
+        row["expired"],
+        row["wrapped_in"],
+        row["wrapped"],
     )
 
 
@@ -66,14 +71,28 @@ async def stored_part(connection: Connection, scope: UUID, evidence: UUID) -> St
     row = await connection.fetchrow(_SQL["stored_part"], scope, evidence)
     if row is None:
         return None
-    return StoredPart(row["run"], Known(
-        row["exchange"], row["attempt"], Kind(row["kind"]), row["evidence"], row["stored_at"], None,
-        Dispatch(row["dispatch"]), Settlement(row["settlement"]),
-    ))
+    return StoredPart(
+        row["run"],
+        Known(
+            row["exchange"],
+            row["attempt"],
+            Kind(row["kind"]),
+            row["evidence"],
+            row["stored_at"],
+            None,
+            Dispatch(row["dispatch"]),
+            Settlement(row["settlement"]),
+        ),
+    )
 
 
 async def outcome_of_identity(
-    connection: Connection, scope: UUID, run: str, exchange: str, attempt: str, kind: Kind,
+    connection: Connection,
+    scope: UUID,
+    run: str,
+    exchange: str,
+    attempt: str,
+    kind: Kind,
 ) -> Known | None:
     """Return the part, or else the strongest gap, of one identity."""
     row = await connection.fetchrow(_SQL["outcomes_of_identity"], scope, run, exchange, attempt, kind)
@@ -83,19 +102,36 @@ async def outcome_of_identity(
     dispatch = Dispatch.UNKNOWN if words is None else Dispatch(words["dispatch"])
     settlement = Settlement.UNKNOWN if words is None else Settlement(words["settlement"])
     return Known(
-        exchange, attempt, kind, row["evidence"], row["stored_at"], _reason(row), dispatch, settlement,
+        exchange,
+        attempt,
+        kind,
+        row["evidence"],
+        row["stored_at"],
+        _reason(row),
+        dispatch,
+        settlement,
     )
 
 
 async def outcomes_of_run(
-    connection: Connection, scope: UUID, run: str, after: tuple[str, str, str], limit: int,
+    connection: Connection,
+    scope: UUID,
+    run: str,
+    after: tuple[str, str, str],
+    limit: int,
 ) -> list[Known]:
     """Return the next `limit` identities of a run in identity order, each with its strongest outcome."""
     rows = await connection.fetch(_SQL["outcomes_of_run"], scope, run, *after, limit)
     return [
         Known(
-            row["exchange"], row["attempt"], Kind(row["kind"]), row["evidence"], row["stored_at"], _reason(row),
-            Dispatch(row["dispatch"]), Settlement(row["settlement"]),
+            row["exchange"],
+            row["attempt"],
+            Kind(row["kind"]),
+            row["evidence"],
+            row["stored_at"],
+            _reason(row),
+            Dispatch(row["dispatch"]),
+            Settlement(row["settlement"]),
         )
         for row in rows
     ]

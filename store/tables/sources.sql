@@ -58,6 +58,3 @@ FROM source_versions
 WHERE scope_id = $1 AND source = $2 AND version < $3
 ORDER BY version DESC
 LIMIT $4
-
--- name: queue_leaves hand leaves to the proof log, in this order
-INSERT INTO log_queue (scope_id, leaf) SELECT $1, l.leaf FROM unnest($2::bytea[]) WITH ORDINALITY AS l (leaf, n) ORDER BY l.n

@@ -78,6 +78,17 @@ async def drop(connection: Connection, span_start: datetime) -> None:
     await connection.execute(f"DROP TABLE IF EXISTS {_table(span_start)}")
 
 
+async def size_bytes(connection: Connection, span_start: datetime) -> int | None:
+    """Return what a partition takes on the disk; None where there is none."""
+    value: int | None = await connection.fetchval(_SQL["size"], _table(span_start))
+    return value
+
+
+async def vacuum(connection: Connection, span_start: datetime, *, full: bool) -> None:
+    """Free the space of deleted rows; `full` writes the partition anew, so that no byte of them is left in its file."""
+    await connection.execute(f"VACUUM {'(FULL) ' if full else ''}{_table(span_start)}")
+
+
 def _table(span_start: datetime) -> str:
     return f"spans.bodies_{_seconds(span_start)}"
 

@@ -18,3 +18,6 @@ SELECT now()
 
 -- name: wait_shortly whoever waits for a lock on a table makes everybody behind it wait too
 SELECT set_config('lock_timeout', '200ms', $1)
+
+-- name: size what a partition takes on the disk, with its index and its long values; null where there is none
+SELECT pg_total_relation_size(to_regclass($1::text))

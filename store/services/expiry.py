@@ -1,0 +1,151 @@
+"""Scheduled expiry: one act per bucket, whatever it holds.
+
+Reads have refused by the clock already. Scope by scope the bucket is marked and one `expire` leaf queued; when every
+bucket of the span says expired its partition goes, once; then the keys, which makes it final in every backup too.
+Rows of `parts` are not touched. A crash anywhere is continued by the next run.
+
+Time: nothing is destroyed while the database's clock is behind what was seen before, and a clock that is far ahead
+finds its spans let go one by one, at most one a minute, with an alarm.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from store.commitments import leaf
+from store.db import Database
+from store.keyring import Keyring
+from store.logging import logger
+from store.queue import Queue
+from store.services.buckets import when_unlocked
+from store.tables import buckets, leases, log_queue, spans
+from store.tables.buckets import Bucket, DueSpan
+from store.tables.spans import Span
+
+DUTY: Final = "expiry"
+
+# A clock that is set in small steps is not one that jumps.
+_BACK: Final = timedelta(seconds=1)
+_PACE_S: Final = 60.0
+_LOOK: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """What scheduled expiry works with; `database` acts as the duties."""
+
+    database: Database
+    keyring: Keyring
+    queue: Queue
+    span_s: int
+
+    async def due(self) -> bool:
+        """Say whether the end of some span has come."""
+        async with self.database.connection() as connection:
+            return bool(await buckets.due_spans(connection, 1))
+
+    async def run(self) -> Mapping[str, int]:
+        """Let the oldest span that is due go, if the clock can be trusted."""
+        async with self.database.transaction() as connection:
+            seen = await leases.see(connection, DUTY)
+            due = await buckets.due_spans(connection, _LOOK)
+        if seen.before is not None and seen.now < seen.before - _BACK:
+            behind = (seen.before - seen.now).total_seconds()
+            logger().error("clock_went_back", duty=DUTY, lag_s=round(behind))
+            return {"clock_back": 1}
+        if not due:
+            return {"expired": 0, "leftovers": await self._drop_leftovers(seen.now)}
+        if len(due) > 1:
+            logger().error("expiry_behind", duty=DUTY, lag_s=round((seen.now - due[0].span_end).total_seconds()))
+        if not await self._paced(due[0], seen.now):
+            return {"waiting": 1}
+        return {"expired": await self._let_go(due[0])}
+
+    async def _paced(self, span: DueSpan, now: datetime) -> bool:
+        """Begin at most one span a minute (or half a span, where spans are shorter); one that was begun goes on."""
+        if span.begun:
+            return True
+        least = timedelta(seconds=min(_PACE_S, self.span_s / 2))
+        async with self.database.transaction() as connection:
+            last = await leases.paced_at(connection, DUTY)
+            if last is not None and timedelta(0) <= now - last < least:
+                return False
+            await leases.pace(connection, DUTY)
+        return True
+
+    async def _let_go(self, span: DueSpan) -> int:
+        async with self.database.connection() as connection:
+            rows = await buckets.of_span(connection, span.span_start)
+        for bucket in rows:
+            if bucket.state == "live":
+                await when_unlocked(partial(self._expire, bucket))
+        async with self.database.connection() as connection:
+            if await buckets.alive_in_span(connection, span.span_start):
+                return 0
+        await self._drop(span.span_start)
+        await self._destroy_keys(rows)
+        logger().info("span_expired", duty=DUTY, span=span.span_start.isoformat(), count=len(rows))
+        return len(rows)
+
+    async def _expire(self, bucket: Bucket) -> None:
+        """Mark one bucket and queue its leaf, with every writer of it waited for and kept out."""
+        async with self.database.transaction() as connection:
+            await spans.wait_shortly(connection)
+            locked = await buckets.lock_alone(connection, bucket.scope_id, bucket.bucket_id)
+            now = await spans.database_now(connection)
+            if locked is None or locked.state != "live" or now < locked.span_end:
+                return
+            stored = await buckets.part_leaves(connection, locked)
+            await buckets.mark_expired(connection, locked)
+            entry = leaf("expire", t=now, b=bucket.bucket_id, n=stored)
+            await log_queue.copy(connection, [(bucket.scope_id, entry)])
+
+    async def _drop(self, span_start: datetime) -> None:
+        await when_unlocked(partial(self._detach, span_start))
+        async with self.database.connection() as connection:
+            await spans.drop(connection, span_start)
+
+    async def _detach(self, span_start: datetime) -> None:
+        """Detach the partition if it still is one; an interrupted detaching is found as `leaving` and finished."""
+        async with self.database.connection() as connection:
+            found = [span for span in await spans.attached(connection) if span.span_start == span_start]
+            await spans.wait_shortly(connection, local=False)
+            for span in found:
+                await spans.detach(connection, span)
+
+    async def _destroy_keys(self, rows: Sequence[Bucket]) -> None:
+        for bucket in rows:
+            self.keyring.destroy_bucket_key(bucket.scope_id, bucket.bucket_id)
+        if await self._may_rest_in_queue(rows):
+            await self.queue.rewrite_file()
+        async with self.database.transaction() as connection:
+            for bucket in rows:
+                await buckets.mark_destroyed(connection, bucket)
+
+    async def _may_rest_in_queue(self, rows: Sequence[Bucket]) -> bool:
+        """Say whether an intake key lives that may have sealed a part of these: the file could still be read."""
+        living = self.keyring.intake_keys()
+        if not living:
+            return False
+        since = living[0][0]
+        async with self.database.connection() as connection:
+            for bucket in rows:
+                if await buckets.stored_since(connection, bucket, since):
+                    return True
+        return False
+
+    async def _drop_leftovers(self, now: datetime) -> int:
+        """Drop past partitions that no bucket names any more: of spans in which there was no scope."""
+        async with self.database.connection() as connection:
+            past = [span for span in await spans.attached(connection) if span.span_end <= now]
+            strays = await spans.stray(connection)
+            unnamed = [span for span in past if not await buckets.of_span(connection, span.span_start)]
+        for span_start in {*(_start(span) for span in unnamed), *strays}:
+            await self._drop(span_start)
+        return len(unnamed) + len(strays)
+
+
+def _start(span: Span) -> datetime:
+    return span.span_start

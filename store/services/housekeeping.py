@@ -1,0 +1,53 @@
+"""Small duties: the months of append-only tables, and the daily look at every live bucket's key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from store.db import Database
+from store.keyring import Keyring
+from store.logging import logger
+from store.tables import buckets, months, spans
+
+MONTHS: Final = "months"
+BUCKET_KEYS: Final = "bucket_keys"
+
+_A_MONTH: Final = timedelta(days=31)
+
+
+@dataclass(frozen=True, slots=True)
+class Months:
+    """Makes the months of `accesses` and `operator_actions` ahead, and drops those that nobody keeps."""
+
+    database: Database
+
+    async def run(self) -> Mapping[str, int]:
+        """Make this month and the next, then drop what is past."""
+        async with self.database.transaction() as connection:
+            now = await spans.database_now(connection)
+            for instant in (now, now + _A_MONTH):
+                await months.ensure(connection, instant)
+            past = await months.past(connection)
+        for month in past:
+            async with self.database.transaction() as connection:
+                await months.drop(connection, month)
+        return {"dropped": len(past)}
+
+
+@dataclass(frozen=True, slots=True)
+class BucketKeys:
+    """Looks whether every live bucket can still be opened: a lost key is found before a reader finds it."""
+
+    database: Database
+    keyring: Keyring
+
+    async def run(self) -> Mapping[str, int]:
+        """Look at every live bucket."""
+        have = self.keyring.bucket_keys()
+        async with self.database.connection() as connection:
+            live = await buckets.live(connection)
+        lost = [bucket for bucket in live if (bucket.scope_id, bucket.bucket_id) not in have]
+        for bucket in lost:
+            logger().error("bucket_key_lost", duty=BUCKET_KEYS, scope_id=bucket.scope_id, bucket=bucket.bucket_id)
+        return {"live": len(live), "lost": len(lost)}

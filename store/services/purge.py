@@ -1,0 +1,214 @@
+"""Destroying single parts: erased, revoked and not restored, or of a run whose retention was shortened.
+
+    T1  one transaction: scope and buckets locked shared, run alone; state purging, reason, tombstones, purge leaf
+        (from here on readers are refused)
+    T2  the body row goes: wrapped secret, size, ciphertext
+    T3  derived copies go: what waits in the queue, and the queue's file, which is rewritten
+    T4  state purged; only now an erasure is answered as purged
+    T5  the space that the row took is written anew: done before T4 says so, where the lock can be had
+
+Each step is idempotent, in small committed batches, and continued by the next run wherever a crash left it. Several
+purgers share the work: what one has locked, another leaves alone.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import groupby
+from typing import Final
+from uuid import UUID
+
+from policies.reasons import Reason
+from policies.scope_policy import ScopePolicy
+from store.commitments import Identity, leaf
+from store.db import Connection, Database
+from store.keyring import Keyring
+from store.queue import Queue
+from store.services import marks
+from store.services.duties import each_within
+from store.services.reclaiming import reclaim_space
+from store.tables import erasures, log_queue, purging, tombstones
+from store.tables.erasures import Erasure
+from store.tables.purging import Bodiless, ClosedSource, Marked, Target
+
+DUTY: Final = "purge"
+
+# Of one run, one transaction, one lock: small enough that a writer of that run hardly notices.
+_TARGETS: Final = 200
+_BODIES: Final = 200
+_DONE: Final = 2_000
+_BUDGET_S: Final = 20.0
+
+# Other reasons close and open again (a source can be restored); their parts' own rows refuse a repeat.
+_MARKED: Final = frozenset({Reason.ERASED, Reason.RETENTION_EXPIRED})
+
+Select = Callable[[Connection, int], Awaitable[list[Target]]]
+Check = Callable[[Connection], Awaitable[bool]]
+
+
+async def destroy_parts(
+    connection: Connection, keyring: Keyring, targets: Sequence[Target], reason: Reason, *, wait: bool
+) -> list[Marked]:
+    """T1 of parts of one run, within the caller's transaction; return those that this changed.
+
+    Without `wait` a run that somebody else has locked is left alone, and nothing is returned.
+    """
+    first = targets[0]
+    await purging.lock_scope(connection, first.scope_id)
+    await purging.lock_buckets(connection, first.scope_id, {target.bucket_id for target in targets})
+    run = await purging.lock_run(connection, first.scope_id, first.run_uid, wait=wait)
+    if run is None:
+        return []
+    evidence = [target.evidence for target in targets]
+    marked = await purging.mark(connection, first.scope_id, first.run_uid, evidence, reason)
+    await _leave_marks(connection, keyring, first.scope_id, run.run, marked, reason)
+    leaves = [leaf("purge", t=part.now, of=None, p=part.evidence, w=reason.value) for part in marked]
+    await log_queue.copy(connection, [(first.scope_id, each) for each in leaves])
+    return marked
+
+
+async def _leave_marks(
+    connection: Connection, keyring: Keyring, scope: UUID, run: str, marked: Sequence[Marked], reason: Reason
+) -> None:
+    if reason not in _MARKED or not marked:
+        return
+    key = keyring.token_key("lookup")
+    found = []
+    for part in marked:
+        identity = Identity(scope, run, part.exchange, part.attempt, part.kind)
+        found += [marks.evidence_mark(key, scope, part.evidence), marks.identity_mark(key, identity)]
+    await tombstones.leave(connection, scope, found, reason)
+
+
+@dataclass(slots=True)
+class Purge:
+    """What the standing duty works with; `database` acts as the duties."""
+
+    database: Database
+    keyring: Keyring
+    queue: Queue
+    # Whether this process has written anew what a process before it may have left at T5.
+    resumed: bool = False
+
+    async def due(self) -> bool:
+        """Say whether something was asked for, or is on its way out."""
+        async with self.database.connection() as connection:
+            return await purging.due(connection)
+
+    async def run(self) -> Mapping[str, int]:
+        """Do what is due, as far as the time allows: first close everything to readers, then destroy."""
+        async with self.database.connection() as connection:
+            await erasures.begin(connection)
+        touched: set[datetime] = set()
+        return {
+            "erased": await self._standing(purging.of_erased_runs, Reason.ERASED),
+            "expired": await self._standing(purging.of_shortened_runs, Reason.RETENTION_EXPIRED),
+            "revoked": await self._revoked(),
+            "bodies": await self._bodies(touched),
+            "purged": await self._finish(touched),
+        }
+
+    # --- T1
+
+    async def _standing(self, select: Select, reason: Reason, check: Check | None = None) -> int:
+        return await each_within(_BUDGET_S, partial(self._mark_some, select, reason, check))
+
+    async def _mark_some(self, select: Select, reason: Reason, check: Check | None) -> int:
+        async with self.database.connection() as connection:
+            targets = await select(connection, _TARGETS)
+        changed = 0
+        for _, of_run in groupby(targets, key=lambda target: (target.scope_id, target.run_uid)):
+            async with self.database.transaction() as connection:
+                if check is not None and not await check(connection):
+                    return changed
+                changed += len(
+                    await destroy_parts(connection, self.keyring, list(of_run), reason, wait=False)
+                )
+        return changed
+
+    async def _revoked(self) -> int:
+        """Destroy what depends on sources that have been closed for as long as their scope says."""
+        async with self.database.connection() as connection:
+            closed = await purging.closed_sources(connection)
+        return sum([await self._closed(each) for each in closed if _to_destroy(each)])
+
+    async def _closed(self, closed: ClosedSource) -> int:
+        reason = Reason.SOURCE_UNAVAILABLE if closed.version is None else Reason.DEPENDENCY_CHANGED
+        changed = await self._standing(
+            lambda connection, limit: purging.of_source(connection, closed, limit),
+            reason,
+            lambda connection: purging.still_closed(connection, closed),
+        )
+        async with self.database.transaction() as connection:
+            if not await purging.of_source(connection, closed, 1):
+                await purging.set_destroyed(connection, closed)
+        return changed
+
+    # --- T2
+
+    async def _bodies(self, touched: set[datetime]) -> int:
+        async with self.database.connection() as connection:
+            scopes = await purging.scopes_purging(connection)
+        steps = [partial(self._delete_some, scope, touched) for scope in scopes]
+        return sum([await each_within(_BUDGET_S, step) for step in steps])
+
+    async def _delete_some(self, scope: UUID, touched: set[datetime]) -> int:
+        async with self.database.transaction() as connection:
+            by_span = await purging.with_bodies(connection, scope, _BODIES)
+            for span_start, evidence in by_span.items():
+                await purging.delete_bodies(connection, span_start, scope, evidence)
+        touched.update(by_span)
+        return sum(map(len, by_span.values()))
+
+    # --- T3, T4 and T5
+
+    async def _finish(self, touched: set[datetime]) -> int:
+        async with self.database.connection() as connection:
+            scopes = await purging.scopes_purging(connection)
+            found = {scope: await purging.without_bodies(connection, scope, _DONE) for scope in scopes}
+            asked = await erasures.open_for_s(connection)
+        if not self.resumed:
+            touched |= {part.span_start for parts in found.values() for part in parts}
+        await reclaim_space(self.database, touched)
+        self.resumed = True
+        done = await self._say_done(found, lambda part: part.reason is not Reason.ERASED)
+        return done + await self._finish_erased(found, asked)
+
+    async def _finish_erased(self, found: Mapping[UUID, Sequence[Bodiless]], asked: Mapping[Erasure, float]) -> int:
+        """Say of erased parts and of erasures that they are purged, once no copy of ours holds anything of them.
+
+        A repeat may have been accepted just before T1. It dies at the writer, but it must have: hence nothing is said
+        while the queue holds an entry that is older. Ages were read before the queue is asked, never after.
+        """
+        erased = [part for parts in found.values() for part in parts if part.reason is Reason.ERASED]
+        if not erased and not asked:
+            return 0
+        waiting_s = max((depth.oldest_age_s for depth in await self.queue.depth()), default=0.0)
+        settled = {part.evidence for part in erased if part.age_s > waiting_s}
+        answerable = [erasure for erasure, age_s in asked.items() if age_s > waiting_s]
+        if not settled and not answerable:
+            return 0
+        await self.queue.rewrite_file()
+        done = await self._say_done(found, lambda part: part.evidence in settled)
+        async with self.database.transaction() as connection:
+            for erasure in answerable:
+                await erasures.set_purged(connection, erasure)
+        return done
+
+    async def _say_done(
+        self, found: Mapping[UUID, Sequence[Bodiless]], which: Callable[[Bodiless], bool]
+    ) -> int:
+        done = 0
+        for scope, parts in found.items():
+            evidence = [part.evidence for part in parts if which(part)]
+            if evidence:
+                async with self.database.transaction() as connection:
+                    done += await purging.done(connection, scope, evidence)
+        return done
+
+
+def _to_destroy(closed: ClosedSource) -> bool:
+    after_s = ScopePolicy.from_document(json.loads(closed.policy)).destroy_after_s
+    return after_s is not None and closed.closed_at + timedelta(seconds=after_s) <= closed.now

@@ -1,0 +1,97 @@
+"""The list of standing duties: what each is called, how often it is due at least, and how it is done."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from store.config import Settings
+from store.db import Database
+from store.keyring import Keyring
+from store.queue import Queue
+from store.services import expiry, housekeeping, intake_keys, purge, reconcile
+from store.services.buckets import buckets_due, ensure_buckets
+from store.services.duties import Counts, Outcome, perform
+
+BUCKETS: Final = "buckets"
+CANARY: Final = "canary"
+
+MINUTE_S: Final = 60
+HOUR_S: Final = 3_600
+DAY_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """One duty. It is done every `every_s`, and within a second where `due` says that it cannot wait so long."""
+
+    name: str
+    every_s: int
+    act: Callable[[], Coroutine[Any, Any, Counts]]
+    due: Callable[[], Awaitable[bool]] | None = None
+
+
+# In this order by hand: what makes comes before what destroys, and what closes to readers before what frees space.
+EVERY_S: Final[Mapping[str, int]] = {
+    intake_keys.DUTY: 10 * MINUTE_S,
+    BUCKETS: MINUTE_S,
+    reconcile.DUTY: MINUTE_S,
+    purge.DUTY: MINUTE_S,
+    expiry.DUTY: MINUTE_S,
+    housekeeping.MONTHS: HOUR_S,
+    housekeeping.BUCKET_KEYS: DAY_S,
+    CANARY: MINUTE_S,
+}
+
+
+class Duties:
+    """The duties of one process, each done under its lease."""
+
+    def __init__(
+        self,
+        database: Database,
+        queue: Queue,
+        keyring: Keyring,
+        settings: Settings,
+        canary: Callable[[], Coroutine[Any, Any, Counts]] | None = None,
+    ) -> None:
+        """`database` acts as the duties; without a `canary` that duty is not there."""
+        self._database = database
+        span_s = int(settings.bucket_span.total_seconds())
+        expiring = expiry.Expiry(database, keyring, queue, span_s)
+        purging = purge.Purge(database, keyring, queue)
+        closing = reconcile.Reconcile(database, queue, settings.closing, settings.never_closed)
+
+        async def make_buckets() -> Counts:
+            made = await ensure_buckets(database, keyring, span_s=span_s)
+            return {"partitions": made.partitions, "buckets": made.buckets}
+
+        acts: dict[str, tuple[Callable[[], Coroutine[Any, Any, Counts]], Callable[[], Awaitable[bool]] | None]] = {
+            intake_keys.DUTY: (intake_keys.IntakeKeys(database, keyring, queue).run, None),
+            BUCKETS: (make_buckets, partial(buckets_due, database, span_s=span_s)),
+            reconcile.DUTY: (closing.run, closing.due),
+            purge.DUTY: (purging.run, purging.due),
+            expiry.DUTY: (expiring.run, expiring.due),
+            housekeeping.MONTHS: (housekeeping.Months(database).run, None),
+            housekeeping.BUCKET_KEYS: (housekeeping.BucketKeys(database, keyring).run, None),
+        }
+        if canary is not None:
+            acts[CANARY] = (canary, None)
+        self._duties = {name: Duty(name, EVERY_S[name], *acts[name]) for name in EVERY_S if name in acts}
+
+    @property
+    def names(self) -> list[str]:
+        """Return what there is, in the order in which it is done by hand."""
+        return list(self._duties)
+
+    async def due(self) -> list[str]:
+        """Return the duties that cannot wait for their turn."""
+        return [duty.name for duty in self._duties.values() if duty.due is not None and await duty.due()]
+
+    async def perform(self, name: str) -> Outcome:
+        """Do one duty, if nobody else does."""
+        return await perform(self._database, name, self._duties[name].act)
+
+    async def perform_all(self) -> list[Outcome]:
+        """Do every duty once, in order."""
+        return [await self.perform(name) for name in self.names]

@@ -1,0 +1,126 @@
+-- What destroying single parts asks and does. Locks are taken in this order: source, scope, buckets, run; each in the
+-- order of its key, and with one scope a statement, since a locking read may not span several.
+
+-- name: lock_scope nobody places a hold on the scope until the transaction ends
+SELECT scope_id FROM scopes WHERE scope_id = $1 FOR SHARE
+
+-- name: lock_buckets these buckets do not expire until the transaction ends
+SELECT bucket_id FROM buckets WHERE scope_id = $1 AND bucket_id = ANY($2::uuid[]) ORDER BY bucket_id FOR SHARE
+
+-- name: lock_run wait for every writer of the run and keep others out
+SELECT run, erased FROM runs WHERE scope_id = $1 AND run_uid = $2 FOR UPDATE
+
+-- name: take_run as lock_run, but leave a run alone that somebody else has
+SELECT run, erased FROM runs WHERE scope_id = $1 AND run_uid = $2 FOR UPDATE SKIP LOCKED
+
+-- name: run_named one run, by the caller's text
+SELECT run_uid, erased FROM runs WHERE scope_id = $1 AND run = $2
+
+-- name: set_run_erased one way
+UPDATE runs SET erased = true, narrowed_at = now() WHERE scope_id = $1 AND run_uid = $2 AND NOT erased
+
+-- name: part_of one part: what T1 needs to know of it
+SELECT scope_id, run_uid, evidence, bucket_id FROM parts WHERE scope_id = $1 AND evidence = $2
+
+-- name: part_named one part, by its identity
+SELECT scope_id, run_uid, evidence, bucket_id
+FROM parts
+WHERE scope_id = $1 AND run_uid = $2 AND exchange = $3 AND attempt = $4 AND kind = $5
+
+-- name: of_erased_runs parts of runs whose erasure was asked for
+SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
+FROM erasures e JOIN parts p ON p.scope_id = e.scope_id AND p.run_uid = e.run_uid
+WHERE e.state <> 'purged' AND e.target_kind = 'run' AND p.state IN ('stored', 'lost_in_restore')
+ORDER BY p.scope_id, p.run_uid
+LIMIT $1
+
+-- name: of_shortened_runs parts in a bucket that expires a whole span or more after their run: it was shortened since
+SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
+FROM runs r JOIN parts p ON p.scope_id = r.scope_id AND p.run_uid = r.run_uid
+JOIN buckets b ON b.scope_id = p.scope_id AND b.bucket_id = p.bucket_id
+WHERE r.narrowed_at IS NOT NULL AND r.retain_until <= now() AND p.state = 'stored'
+  AND b.state = 'live' AND b.span_start > r.retain_until
+ORDER BY p.scope_id, p.run_uid
+LIMIT $1
+
+-- name: revoked_sources whole sources that are closed, with the policy of their scope
+SELECT s.scope_id, s.source, NULL::integer AS version, s.revoked_at AS closed_at, c.policy::text AS policy, now() AS now
+FROM sources s JOIN scopes c ON c.scope_id = s.scope_id
+WHERE s.revoked_at IS NOT NULL AND NOT s.destroyed
+ORDER BY s.scope_id, s.source
+
+-- name: withdrawn_versions versions of sources that are closed, with the policy of their scope
+SELECT v.scope_id, v.source, v.version, v.withdrawn_at AS closed_at, c.policy::text AS policy, now() AS now
+FROM source_versions v JOIN scopes c ON c.scope_id = v.scope_id
+WHERE v.withdrawn_at IS NOT NULL AND NOT v.destroyed
+ORDER BY v.scope_id, v.source, v.version
+
+-- name: of_source parts that depend on a source, on any of its versions or none
+SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
+FROM source_sets t JOIN parts p ON p.scope_id = t.scope_id AND p.source_set = t.set_id
+WHERE t.scope_id = $1 AND t.sources @> ARRAY[$2::text] AND p.state = 'stored'
+ORDER BY p.scope_id, p.run_uid
+LIMIT $3
+
+-- name: of_version parts bound to one version of a source
+SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
+FROM source_sets t JOIN parts p ON p.scope_id = t.scope_id AND p.source_set = t.set_id
+WHERE t.scope_id = $1 AND t.sources @> ARRAY[$2::text] AND p.state = 'stored'
+  AND EXISTS (SELECT 1 FROM unnest(t.sources, t.versions) AS b (source, version)
+              WHERE b.source = $2 AND b.version = $3)
+ORDER BY p.scope_id, p.run_uid
+LIMIT $4
+
+-- name: still_revoked the source is closed since then, and stays so until the transaction ends
+SELECT 1 FROM sources WHERE scope_id = $1 AND source = $2 AND revoked_at = $3 FOR SHARE
+
+-- name: still_withdrawn the version is closed since then, and stays so until the transaction ends
+SELECT 1 FROM source_versions WHERE scope_id = $1 AND source = $2 AND version = $3 AND withdrawn_at = $4 FOR SHARE
+
+-- name: source_destroyed nothing that depends on the source is left
+UPDATE sources SET destroyed = true WHERE scope_id = $1 AND source = $2 AND revoked_at = $3
+
+-- name: version_destroyed nothing that is bound to the version is left
+UPDATE source_versions SET destroyed = true
+WHERE scope_id = $1 AND source = $2 AND version = $3 AND withdrawn_at = $4
+
+-- name: mark T1 of parts of one run: from the commit on they are refused
+UPDATE parts SET state = 'purging', purge_reason = $4, purging_at = now()
+WHERE scope_id = $1 AND run_uid = $2 AND evidence = ANY($3::uuid[]) AND state IN ('stored', 'lost_in_restore')
+RETURNING evidence, exchange, attempt, kind, now() AS now
+
+-- name: scopes_purging scopes in which parts are on their way out
+SELECT DISTINCT scope_id FROM parts WHERE state = 'purging' ORDER BY scope_id
+
+-- name: with_bodies parts on their way out whose body is still there; another purger's are left alone
+SELECT p.evidence, p.span_start
+FROM parts p
+WHERE p.scope_id = $1 AND p.state = 'purging'
+  AND EXISTS (SELECT 1 FROM bodies b
+              WHERE b.span_start = p.span_start AND b.scope_id = p.scope_id AND b.evidence = p.evidence)
+ORDER BY p.purging_at
+LIMIT $2
+FOR UPDATE OF p SKIP LOCKED
+
+-- name: delete_bodies T2 of parts of one span: wrapped secret, size and ciphertext
+DELETE FROM bodies WHERE span_start = $1 AND scope_id = $2 AND evidence = ANY($3::uuid[])
+
+-- name: without_bodies parts on their way out whose body is gone, by how long ago they were marked
+SELECT p.evidence, p.span_start, p.purge_reason, extract(epoch FROM now() - p.purging_at)::float8 AS age_s
+FROM parts p
+WHERE p.scope_id = $1 AND p.state = 'purging'
+  AND NOT EXISTS (SELECT 1 FROM bodies b
+                  WHERE b.span_start = p.span_start AND b.scope_id = p.scope_id AND b.evidence = p.evidence)
+ORDER BY p.purging_at
+LIMIT $2
+
+-- name: done T4
+UPDATE parts SET state = 'purged', purged_at = now()
+WHERE scope_id = $1 AND evidence = ANY($2::uuid[]) AND state = 'purging'
+RETURNING evidence
+
+-- name: due whether there is anything that cannot wait for the next minute
+SELECT EXISTS (SELECT 1 FROM erasures WHERE state <> 'purged') OR EXISTS (SELECT 1 FROM parts WHERE state = 'purging')
+
+-- name: oldest_purging since when content that is refused for good is on its way out
+SELECT min(purging_at) FROM parts WHERE state = 'purging'
