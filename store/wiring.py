@@ -22,6 +22,7 @@ from store.services.admission import Admission
 from store.services.bodies import BodyBudget
 from store.services.closing import Closing
 from store.services.content import ContentReads
+from store.services.erasures import Erasures
 from store.services.flushes import Flushes
 from store.services.ingest import Ingest
 from store.services.keys import KeyBook
@@ -34,6 +35,7 @@ from store.services.run_reads import RunReads
 from store.services.runs import RunBook
 from store.services.scopes import ScopeBook
 from store.services.sources import SourceBook
+from store.services.standing import Duties
 from store.tickets import TicketReader
 
 # How often it is written when keys were used last.
@@ -60,6 +62,7 @@ class Services:
     ingest: Ingest
     flushes: Flushes
     bodies: BodyBudget
+    erasures: Erasures
     readback: Readback
     run_reads: RunReads
     content: ContentReads
@@ -83,6 +86,13 @@ async def open_services(settings: Settings, *, duties: bool = False) -> AsyncIte
         await stack.enter_async_context(_uses_written(services.keys))
         stack.push_async_callback(services.access_log.close)
         yield services
+
+
+def duties_of(services: Services) -> Duties:
+    """Return the standing duties, for services that were opened with `duties`."""
+    if services.duties_database is None:
+        raise ValueError("the services were opened without the duties' role")
+    return Duties(services.duties_database, services.queue, services.keyring, services.settings)
 
 
 def open_keyring(settings: Settings) -> Keyring:
@@ -129,6 +139,7 @@ def _services(
         ingest=ingest,
         flushes=Flushes(admission, ingest),
         bodies=BodyBudget(settings.body_budget),
+        erasures=Erasures(database, keyring, queue),
         readback=Readback(database, pager, examined=settings.page_examined),
         run_reads=RunReads(database, pager, keyring, examined=settings.page_examined),
         content=ContentReads(database, keyring, access_log),

@@ -119,7 +119,9 @@ class Erasures:
         try:
             await self._queue.narrow_run(key, state=Reason.ERASED.value)
         except Unavailable as outage:
-            logger().warning("queue_not_told", reason=outage.reason.value, cause=outage.cause, scope_id=key.scope)
+            logger().warning(
+                "queue_not_told", reason=outage.reason.value, cause=outage.cause, scope_id=key.scope
+            )
 
     async def _named(self, scope: UUID, named: Named, by: str) -> ErasureRow:
         """Erase by identity. What waits gets its tombstone under the run's lock, after the row was looked for.
@@ -142,9 +144,7 @@ class Erasures:
             await self._mark_waiting(connection, scope, named, waiting.evidence)
             return await _kept(connection, scope, run_uid, waiting.evidence, by)
 
-    async def _mark_waiting(
-        self, connection: Connection, scope: UUID, named: Named, evidence: UUID
-    ) -> None:
+    async def _mark_waiting(self, connection: Connection, scope: UUID, named: Named, evidence: UUID) -> None:
         key = self._keyring.token_key("lookup")
         identity = Identity(scope, named.run, named.exchange, named.attempt, named.kind)
         found = [marks.evidence_mark(key, scope, evidence), marks.identity_mark(key, identity)]

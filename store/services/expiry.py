@@ -58,7 +58,9 @@ class Expiry:
         if not due:
             return {"expired": 0, "leftovers": await self._drop_leftovers(seen.now)}
         if len(due) > 1:
-            logger().error("expiry_behind", duty=DUTY, lag_s=round((seen.now - due[0].span_end).total_seconds()))
+            logger().error(
+                "expiry_behind", duty=DUTY, lag_s=round((seen.now - due[0].span_end).total_seconds())
+            )
         if not await self._paced(due[0], seen.now):
             return {"waiting": 1}
         return {"expired": await self._let_go(due[0])}

@@ -49,5 +49,7 @@ class BucketKeys:
             live = await buckets.live(connection)
         lost = [bucket for bucket in live if (bucket.scope_id, bucket.bucket_id) not in have]
         for bucket in lost:
-            logger().error("bucket_key_lost", duty=BUCKET_KEYS, scope_id=bucket.scope_id, bucket=bucket.bucket_id)
+            logger().error(
+                "bucket_key_lost", duty=BUCKET_KEYS, scope_id=bucket.scope_id, bucket=bucket.bucket_id
+            )
         return {"live": len(live), "lost": len(lost)}

@@ -176,7 +176,9 @@ class Purge:
         done = await self._say_done(found, lambda part: part.reason is not Reason.ERASED)
         return done + await self._finish_erased(found, asked)
 
-    async def _finish_erased(self, found: Mapping[UUID, Sequence[Bodiless]], asked: Mapping[Erasure, float]) -> int:
+    async def _finish_erased(
+        self, found: Mapping[UUID, Sequence[Bodiless]], asked: Mapping[Erasure, float]
+    ) -> int:
         """Say of erased parts and of erasures that they are purged, once no copy of ours holds anything of them.
 
         A repeat may have been accepted just before T1. It dies at the writer, but it must have: hence nothing is said

@@ -104,7 +104,9 @@ class Reconcile:
         found: list[UUID] = []
         while True:
             async with self.database.connection() as connection:
-                more = await closings.scopes_unclosed(connection, found[-1] if found else UUID(int=0), _SCOPES)
+                more = await closings.scopes_unclosed(
+                    connection, found[-1] if found else UUID(int=0), _SCOPES
+                )
             found += more
             if len(more) < _SCOPES:
                 return found

@@ -66,7 +66,9 @@ class Duties:
             made = await ensure_buckets(database, keyring, span_s=span_s)
             return {"partitions": made.partitions, "buckets": made.buckets}
 
-        acts: dict[str, tuple[Callable[[], Coroutine[Any, Any, Counts]], Callable[[], Awaitable[bool]] | None]] = {
+        acts: dict[
+            str, tuple[Callable[[], Coroutine[Any, Any, Counts]], Callable[[], Awaitable[bool]] | None]
+        ] = {
             intake_keys.DUTY: (intake_keys.IntakeKeys(database, keyring, queue).run, None),
             BUCKETS: (make_buckets, partial(buckets_due, database, span_s=span_s)),
             reconcile.DUTY: (closing.run, closing.due),

@@ -116,7 +116,9 @@ async def of_shortened_runs(connection: Connection, limit: int) -> list[Target]:
 
 async def closed_sources(connection: Connection) -> list[ClosedSource]:
     """Return sources and versions that are closed and whose parts were not destroyed yet."""
-    rows = await connection.fetch(_SQL["revoked_sources"]) + await connection.fetch(_SQL["withdrawn_versions"])
+    rows = await connection.fetch(_SQL["revoked_sources"]) + await connection.fetch(
+        _SQL["withdrawn_versions"]
+    )
     return [
         ClosedSource(
             row["scope_id"], row["source"], row["version"], row["closed_at"], row["policy"], row["now"]
