@@ -1,0 +1,231 @@
+"""What a runtime gets for what it posts, over real sockets."""
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.api import problem
+from tests.support.capture import OUTPUT, REQUEST, Capturing, capturing
+
+KIB = 1024
+
+
+@pytest.fixture
+async def runtime(database_url: str, redis_url: str, keys_dir: Path) -> AsyncIterator[Capturing]:
+    async with capturing(database_url, redis_url, keys_dir) as found:
+        yield found
+
+
+async def test_a_part_is_answered_queued_with_a_receipt_that_can_be_asked(runtime: Capturing) -> None:
+    answer = await runtime.put(b'{"messages": []}', Custody_Sequence="1", Custody_Session="s-1")
+    receipt = answer.json()
+    assert answer.status_code == 202
+    assert receipt["capture"] == "queued"
+    assert receipt["evidence"] is None
+    assert receipt["stored_at"] is None
+    assert answer.headers["location"] == f"/v1/receipts/{receipt['receipt']}"
+    asked = await runtime.api.client.get(answer.headers["location"], headers=runtime.key)
+    assert asked.json() == receipt
+
+
+async def test_the_same_bytes_again_get_the_same_receipt_and_others_a_conflict(runtime: Capturing) -> None:
+    first = await runtime.put(b"one")
+    again = await runtime.put(b"one")
+    other = await runtime.put(b"two")
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json()["receipt"] == first.json()["receipt"]
+    assert other.status_code == 409
+    assert problem(other)["reason"] == "identity_conflict"
+    assert other.json()["receipt"]["recorded"] is True
+
+
+@pytest.mark.parametrize(
+    ("size", "status"), [(0, 202), (256 * KIB, 202), (256 * KIB + 1, 413), (300 * KIB, 413)]
+)
+async def test_the_limit_is_bytes_on_the_wire(runtime: Capturing, size: int, status: int) -> None:
+    answer = await runtime.put(b"x" * size)
+    assert answer.status_code == status
+    if status == 413:
+        assert problem(answer)["reason"] == "part_too_large"
+        assert answer.json()["receipt"]["recorded"] is True
+        assert (await runtime.put(b"{}", kind=OUTPUT)).status_code == 202
+
+
+async def test_the_limit_counts_bytes_and_not_characters(runtime: Capturing) -> None:
+    assert (await runtime.put("😀".encode() * (64 * KIB))).status_code == 202
+    assert (await runtime.put("😀".encode() * (64 * KIB) + b"!", exchange="x-2")).status_code == 413
+
+
+async def test_chunks_without_a_length_are_capped_all_the_same(runtime: Capturing) -> None:
+    async def pieces(count: int) -> AsyncIterator[bytes]:
+        for _ in range(count):
+            yield b"x" * 64 * KIB
+
+    async def send(count: int, exchange: str) -> int:
+        path = runtime.path(exchange)
+        return (
+            await runtime.api.client.put(path, content=pieces(count), headers=runtime.headers())
+        ).status_code
+
+    assert await send(4, "x-1") == 202
+    assert await send(5, "x-2") == 413
+
+
+async def test_a_digest_is_checked_and_damage_is_said(runtime: Capturing) -> None:
+    digest = base64.b64encode(hashlib.sha256(b"whole").digest()).decode()
+    right = await runtime.put(b"whole", Content_Digest=f"sha-256=:{digest}:")
+    wrong = await runtime.put(b"whale", exchange="x-2", Content_Digest=f"sha-256=:{digest}:")
+    assert right.status_code == 202
+    assert wrong.status_code == 400
+    assert problem(wrong)["reason"] == "digest_mismatch"
+
+
+@pytest.mark.parametrize(
+    "content", [b'"head\\u0000tail"', b'{"a":"x\x00y"}', b'"\\ud83d"', b"\xed\xa0\xbd", b"[" * 100_000]
+)
+async def test_bytes_that_other_stores_choke_on_are_only_bytes(runtime: Capturing, content: bytes) -> None:
+    assert (await runtime.put(content)).status_code == 202
+
+
+async def test_forty_parts_at_once_wait_thirty_two_and_refuse_eight_by_name(runtime: Capturing) -> None:
+    answers = await asyncio.gather(*(runtime.put(b"{}", exchange=f"x-{number:02}") for number in range(40)))
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert sum(answer.status_code == 202 for answer in answers) == 32
+    assert len(refused) == 8
+    assert {problem(answer)["reason"] for answer in refused} == {"capacity_exceeded"}
+    assert all(
+        "retry-after" not in answer.headers and answer.json()["retryable"] is False for answer in refused
+    )
+    assert all(answer.json()["receipt"]["recorded"] for answer in refused)
+    assert await runtime.gaps_waiting() == ["capacity_exceeded"] * 8
+
+
+async def test_a_flush_answers_every_frame_in_order_and_a_bad_one_fails_alone(runtime: Capturing) -> None:
+    answer = await runtime.flush(
+        ["part", {"exchange": "x-1", "attempt": "a-1", "kind": REQUEST, "sequence": 1}, b"{}"],
+        ["part", {"exchange": "x-1", "attempt": "a-1", "kind": "poem", "sequence": 2}, b"{}"],
+        ["verse", {}],
+        [
+            "part",
+            {"exchange": "x-1", "attempt": "a-1", "kind": OUTPUT, "sequence": 3},
+            b"x" * (256 * KIB + 1),
+        ],
+        ["state", {"exchange": "x-1", "attempt": "a-1", "dispatch": "dispatched", "refs": ["resp-1"]}],
+        ["gap", {"sequences": "4-6", "reason": "client_queue_full"}],
+        ["gap", {"sequences": "7", "reason": "write_failed"}],
+        "no frame at all",  # type: ignore[arg-type] # on purpose
+        Custody_Session="s-1",
+    )
+    assert answer.status_code == 202, answer.text
+    views = answer.json()["receipts"]
+    assert [view.get("reason") for view in views] == [
+        None, "encoding_failed", "encoding_failed", "part_too_large", None, None, "encoding_failed", "encoding_failed",
+    ]  # fmt: skip
+    assert views[0]["capture"] == "queued"
+    assert views[3]["capture"] == "not_captured"
+    assert [view["recorded"] for view in views] == [True, False, False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("flush", [b"", b"\xc1", b"\x81\xa1x\x01", b"\x91" * 5000, b'["part"]'])
+async def test_a_flush_that_is_no_array_is_malformed(runtime: Capturing, flush: bytes) -> None:
+    answer = await runtime.api.client.post(
+        f"/v1/runs/{runtime.run}/frames",
+        content=flush,
+        headers=runtime.headers(Content_Type="application/msgpack"),
+    )
+    assert answer.status_code in {202, 400}, answer.text
+    if answer.status_code == 400:
+        assert problem(answer)["reason"] == "malformed_request"
+    else:
+        assert {view["reason"] for view in answer.json()["receipts"]} == {"encoding_failed"}
+
+
+async def test_a_flush_refused_unread_leaves_its_numbers_as_a_gap(runtime: Capturing) -> None:
+    await runtime.declare(content="opt_out")
+    answer = await runtime.flush(Custody_Session="s-1", Custody_Sequences="10-41")
+    assert problem(answer)["reason"] == "content_opt_out"
+    assert answer.json()["recorded"] is True
+    assert await runtime.gaps_waiting() == ["content_opt_out"]
+
+
+async def test_states_and_losses_are_taken_through_the_queue(runtime: Capturing) -> None:
+    client = runtime.api.client
+    state = await client.put(
+        f"/v1/runs/{runtime.run}/exchanges/x-1/attempts/a-1",
+        json={"dispatch": "dispatched", "settlement": "completed", "refs": ["trace-1", "resp-1"]},
+        headers=runtime.headers(),
+    )  # fmt: skip
+    losses = await client.post(
+        f"/v1/runs/{runtime.run}/gaps", headers=runtime.key,
+        json={"gaps": [{"session": "s-1", "sequences": "1-3,7", "reason": "client_shutdown"}]},
+    )  # fmt: skip
+    assert (state.status_code, state.json()["recorded"]) == (202, True)
+    assert (losses.status_code, losses.json()["gaps"][0]["recorded"]) == (202, True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"{", b'{"refs": ["1","2","3","4","5"]}', b'{"dispatch": "perhaps"}', b'{"refs": [""]}', b"[" * 900],
+)
+async def test_a_state_that_is_not_one_is_malformed_and_echoes_nothing(
+    runtime: Capturing, body: bytes
+) -> None:
+    answer = await runtime.api.client.put(
+        f"/v1/runs/{runtime.run}/exchanges/x-1/attempts/a-1", content=body, headers=runtime.headers()
+    )
+    assert problem(answer)["reason"] == "malformed_request"
+    assert "perhaps" not in answer.text
+
+
+async def test_a_receipt_of_another_scope_is_not_found(runtime: Capturing) -> None:
+    receipt = (await runtime.put(b"{}")).json()["receipt"]
+    other = await runtime.api.runtime(await runtime.api.scope("scope-two"))
+    genuine = await runtime.api.client.get(f"/v1/receipts/{receipt}", headers=other)
+    invented = await runtime.api.client.get("/v1/receipts/cr1.AAAA", headers=other)
+    assert genuine.status_code == invented.status_code == 404
+    assert genuine.content == invented.content
+
+
+async def test_a_run_lists_receipts_of_what_waits_page_by_page(runtime: Capturing) -> None:
+    for number in range(7):
+        await runtime.put(b"{}", exchange=f"x-{number}")
+    found: list[str] = []
+    cursor = ""
+    for _ in range(10):
+        page = (
+            await runtime.api.client.get(
+                f"/v1/runs/{runtime.run}/receipts?limit=3{cursor}", headers=runtime.key
+            )
+        ).json()
+        found += [item["exchange_id"] for item in page["items"]]
+        if page["next"] is None:
+            break
+        cursor = f"&cursor={page['next']}"
+    assert found == [f"x-{number}" for number in range(7)]
+
+
+async def test_a_cursor_is_good_for_its_own_key_only(runtime: Capturing) -> None:
+    for number in range(2):
+        await runtime.put(b"{}", exchange=f"x-{number}")
+    path = f"/v1/runs/{runtime.run}/receipts?limit=1"
+    following = (await runtime.api.client.get(path, headers=runtime.key)).json()["next"]
+    other = await runtime.api.runtime(runtime.scope)
+    answer = await runtime.api.client.get(f"{path}&cursor={following}", headers=other)
+    assert problem(answer)["reason"] == "cursor_invalid"
+
+
+async def test_a_queued_part_says_overdue_once_it_waits_too_long(
+    database_url: str, redis_url: str, keys_dir: Path
+) -> None:
+    async with capturing(database_url, redis_url, keys_dir, overdue_after="100ms") as runtime:
+        receipt = (await runtime.put(b"{}")).json()
+        assert receipt["overdue"] is None
+        await asyncio.sleep(0.15)
+        again = (
+            await runtime.api.client.get(f"/v1/receipts/{receipt['receipt']}", headers=runtime.key)
+        ).json()
+        assert (again["capture"], again["overdue"]) == ("queued", "write_timeout")
