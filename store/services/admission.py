@@ -1,7 +1,7 @@
 """Gather what the guard needs, ask the policies, and answer before a byte of the body was asked for.
 
-Fails closed on everything a caller says, and open on nothing: where our own facts cannot be had, that is an outage and is
-said as one; sources alone may be left to the writer, who asks again before the write.
+Fails closed on everything a caller says, and open on nothing: where our own facts cannot be had, that is an outage and
+is said as one; sources alone may be left to the writer, who asks again before the write.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from policies.retention import expired
 from policies.revocation import Binding, admit_sources
 from store.clock import utc_now
 from store.errors import Refused, Unavailable
-from store.ids import RunUid, ScopeId
+from store.ids import ScopeId
 from store.queue import RunKey
 from store.services.runs import RunBook, RunFacts
 from store.services.said import PartSaid
@@ -130,7 +130,9 @@ class Admission:
             return ALLOW
         scope = await self._scopes.get(ScopeId(sender.key.scope))
         try:
-            facts = await self._sources.facts(sender.key.scope, sorted({binding.source for binding in bindings}))
+            facts = await self._sources.facts(
+                sender.key.scope, sorted({binding.source for binding in bindings})
+            )
         except Unavailable:
             # Nobody can say now. The part waits in the queue, and the writer, who needs the same database, asks again.
             return ALLOW
@@ -142,7 +144,11 @@ class Admission:
         if view is None:
             return RunRefused(Reason.RUN_NOT_ADMITTED, None)
         reason = _refusal(view, now)
-        return RunRefused(reason, view.run_uid) if reason is not None else RunRefused(Reason.TICKET_INVALID, None)
+        return (
+            RunRefused(reason, view.run_uid)
+            if reason is not None
+            else RunRefused(Reason.TICKET_INVALID, None)
+        )
 
 
 def _refusal(view: RunFacts, now: datetime) -> Reason | None:

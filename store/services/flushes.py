@@ -25,7 +25,15 @@ _frame: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, Any], memoryview | 
 _short_frame: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, Any]])
 
 _TEXTS: Final = (
-    "session", "content-type", "content-digest", "completeness", "captured-at", "vantage", "dispatch", "settlement", "content",
+    "session",
+    "content-type",
+    "content-digest",
+    "completeness",
+    "captured-at",
+    "vantage",
+    "dispatch",
+    "settlement",
+    "content",
 )
 
 
@@ -67,8 +75,7 @@ class Flushes:
         bodies = [await self._decided(sender, frame) for frame in frames if isinstance(frame, Body)]
         receipts = iter(await self._ingest.capture(sender, bodies) if bodies else ())
         return [
-            next(receipts) if isinstance(frame, Body) else await self._note(sender, frame)
-            for frame in frames
+            next(receipts) if isinstance(frame, Body) else await self._note(sender, frame) for frame in frames
         ]
 
     async def _decided(self, sender: Sender, body: Body) -> Body:
@@ -84,7 +91,12 @@ class Flushes:
             (view,) = await self._ingest.report(sender.key, sender.view.run_uid, [frame])
             return view
         return await self._ingest.state(
-            sender, frame.exchange, frame.attempt, frame.dispatch, frame.settlement, frame.refs,
+            sender,
+            frame.exchange,
+            frame.attempt,
+            frame.dispatch,
+            frame.settlement,
+            frame.refs,
         )
 
 
@@ -121,7 +133,9 @@ def _part(said: Mapping[str, Any], session: str | None) -> PartSaid:
     sources = said.get("sources")
     if sources is None:
         return part
-    if not isinstance(sources, list) or not all(isinstance(pair, list) and len(pair) == _PAIR for pair in sources):
+    if not isinstance(sources, list) or not all(
+        isinstance(pair, list) and len(pair) == _PAIR for pair in sources
+    ):
         raise Malformed(detail="sources are pairs of id and version or null")
     return msgspec.structs.replace(part, bindings=bindings_of([(pair[0], pair[1]) for pair in sources]))
 
@@ -129,7 +143,9 @@ def _part(said: Mapping[str, Any], session: str | None) -> PartSaid:
 def _state(said: Mapping[str, Any]) -> StateSaid:
     state = msgspec.convert(said, StateSaid)
     checked_refs(state.refs)
-    return msgspec.structs.replace(state, exchange=caller_id(state.exchange), attempt=caller_id(state.attempt))
+    return msgspec.structs.replace(
+        state, exchange=caller_id(state.exchange), attempt=caller_id(state.attempt)
+    )
 
 
 def gap_said(session: object, sequences: object, reason: object) -> Gap:

@@ -1,7 +1,7 @@
 """From an admitted body to a receipt: seal, append in one script call, and say what became of it.
 
-The queue's script decides with everything that waits in view; what it answers is final here. A refusal is recorded in the
-same call where there is room, so that a receipt can say whether the store will remember.
+The queue's script decides with everything that waits in view; what it answers is final here. A refusal is recorded in
+the same call where there is room, so that a receipt can say whether the store will remember.
 """
 
 import hashlib
@@ -12,13 +12,13 @@ from uuid import UUID
 
 import msgspec
 
-from policies.kinds import Capture, Dispatch, Kind, SaidBy, Settlement
+from policies.kinds import Capture, Dispatch, SaidBy, Settlement
 from policies.reasons import Reason
 from policies.sequences import SequenceSet
 from store import commitments
 from store.clock import utc_now
 from store.commitments import Identity, IntakeKey
-from store.errors import Corrupt, CustodyError, Malformed, Unavailable
+from store.errors import Corrupt, Malformed, Unavailable
 from store.ids import ScopeId, new_evidence_id
 from store.keyring import Keyring
 from store.queue import Answer, NoteFrame, PartFrame, Queue, RunKey, entries
@@ -60,7 +60,9 @@ class _Prepared(msgspec.Struct, gc=False):
 class Ingest:
     """The capture use case of one api process."""
 
-    def __init__(self, queue: Queue, keyring: Keyring, runs: RunBook, outcomes: Outcomes, receipts: ReceiptWriter) -> None:
+    def __init__(
+        self, queue: Queue, keyring: Keyring, runs: RunBook, outcomes: Outcomes, receipts: ReceiptWriter
+    ) -> None:
         self._queue = queue
         self._keyring = keyring
         self._runs = runs
@@ -99,18 +101,32 @@ class Ingest:
         now = utc_now()
         views = []
         for gap in gaps:
-            recorded = [await self._record(frame) for frame in _range_frames(key, run_uid, gap, SaidBy.CLIENT, now)]
+            recorded = [
+                await self._record(frame) for frame in _range_frames(key, run_uid, gap, SaidBy.CLIENT, now)
+            ]
             views.append(_note("gap", recorded=all(recorded)))
         return views
 
     async def state(
-        self, sender: Sender, exchange: str, attempt: str, dispatch: Dispatch, settlement: Settlement, refs: Sequence[str],
+        self,
+        sender: Sender,
+        exchange: str,
+        attempt: str,
+        dispatch: Dispatch,
+        settlement: Settlement,
+        refs: Sequence[str],
     ) -> NoteView:
         """Take what the runtime says of an attempt; ids of others become keyed hashes here and go no further."""
         header = StateHeader(
-            scope=sender.key.scope.bytes, run_uid=sender.view.run_uid.bytes, run=sender.key.run, exchange=exchange,
-            attempt=attempt, dispatch=dispatch, settlement=settlement,
-            refs=[self._ref(sender.key.scope, ref) for ref in checked_refs(refs)], at=_us(utc_now()),
+            scope=sender.key.scope.bytes,
+            run_uid=sender.view.run_uid.bytes,
+            run=sender.key.run,
+            exchange=exchange,
+            attempt=attempt,
+            dispatch=dispatch,
+            settlement=settlement,
+            refs=[self._ref(sender.key.scope, ref) for ref in checked_refs(refs)],
+            at=_us(utc_now()),
         )
         recorded = await self._record(NoteFrame(sender.key, "state", entries.encode(header), None))
         return _note("state", recorded=recorded)
@@ -140,16 +156,27 @@ class Ingest:
         reason = body.refused or _fault(body)
         if reason is not None:
             body = msgspec.structs.replace(body, refused=reason)
-            return _Prepared(body, evidence, _gap_frame(sender.key, sender.view.run_uid, body.said, reason, evidence))
+            return _Prepared(
+                body, evidence, _gap_frame(sender.key, sender.view.run_uid, body.said, reason, evidence)
+            )
         content = bytes(body.content)
         said = body.said
         identity = Identity(sender.key.scope, sender.key.run, said.exchange, said.attempt, said.kind)
         frame = PartFrame(
-            key=sender.key, exchange=said.exchange, attempt=said.attempt, kind=said.kind, evidence=evidence,
+            key=sender.key,
+            exchange=said.exchange,
+            attempt=said.attempt,
+            kind=said.kind,
+            evidence=evidence,
             header=entries.encode(_part_header(sender, said, evidence)),
-            sealed=commitments.seal_intake(key, commitments.frame_encode(content, compress=True), identity, evidence),
-            exact_bytes=len(content), key_id=key.key_id, digest=commitments.intake_digest(key, content, identity),
-            session=said.session, sequence=said.sequence,
+            sealed=commitments.seal_intake(
+                key, commitments.frame_encode(content, compress=True), identity, evidence
+            ),
+            exact_bytes=len(content),
+            key_id=key.key_id,
+            digest=commitments.intake_digest(key, content, identity),
+            session=said.session,
+            sequence=said.sequence,
         )
         return _Prepared(body, evidence, frame)
 
@@ -157,7 +184,11 @@ class Ingest:
         key, said = sender.key, prepared.body.said
         if prepared.body.refused is not None:
             return self._not_captured(
-                key, said, prepared.evidence, prepared.body.refused, recorded=answer.outcome == "queued",
+                key,
+                said,
+                prepared.evidence,
+                prepared.body.refused,
+                recorded=answer.outcome == "queued",
             )
         if answer.outcome == "queued":
             return self._queued(key, said, prepared.evidence)
@@ -178,7 +209,9 @@ class Ingest:
         except Unavailable as outage:
             return self._not_captured(key, said, prepared.evidence, outage.reason, recorded=False)
         if reason is None:
-            return self._queued(key, said, first) if answer.pending else await self._outcomes.stored(key, first)
+            return (
+                self._queued(key, said, first) if answer.pending else await self._outcomes.stored(key, first)
+            )
         return await self.refuse(key, said, reason, sender.view.run_uid)
 
     def _same_as_queued(self, key: RunKey, said: PartSaid, content: bytes, answer: Answer) -> bool:
@@ -194,14 +227,32 @@ class Ingest:
 
     def _queued(self, key: RunKey, said: PartSaid, evidence: UUID) -> ReceiptView:
         return self._receipts.write(
-            ScopeId(key.scope), key.run, said.exchange, said.attempt, said.kind, evidence, Capture.QUEUED,
-            dispatch=said.dispatch, settlement=said.settlement,
+            ScopeId(key.scope),
+            key.run,
+            said.exchange,
+            said.attempt,
+            said.kind,
+            evidence,
+            Capture.QUEUED,
+            dispatch=said.dispatch,
+            settlement=said.settlement,
         )
 
-    def _not_captured(self, key: RunKey, said: PartSaid, evidence: UUID, reason: Reason, *, recorded: bool) -> ReceiptView:
+    def _not_captured(
+        self, key: RunKey, said: PartSaid, evidence: UUID, reason: Reason, *, recorded: bool
+    ) -> ReceiptView:
         return self._receipts.write(
-            ScopeId(key.scope), key.run, said.exchange, said.attempt, said.kind, evidence, Capture.NOT_CAPTURED, reason=reason,
-            recorded=recorded, dispatch=said.dispatch, settlement=said.settlement,
+            ScopeId(key.scope),
+            key.run,
+            said.exchange,
+            said.attempt,
+            said.kind,
+            evidence,
+            Capture.NOT_CAPTURED,
+            reason=reason,
+            recorded=recorded,
+            dispatch=said.dispatch,
+            settlement=said.settlement,
         )
 
     def _lost(self, key: RunKey, prepared: _Prepared, reason: Reason) -> ReceiptView:
@@ -225,31 +276,71 @@ def _fault(body: Body) -> Reason | None:
 
 def _part_header(sender: Sender, said: PartSaid, evidence: UUID) -> PartHeader:
     return PartHeader(
-        scope=sender.key.scope.bytes, run_uid=sender.view.run_uid.bytes, run=sender.key.run, exchange=said.exchange,
-        attempt=said.attempt, kind=said.kind, evidence=evidence.bytes, session=said.session, sequence=said.sequence,
-        media_type=said.media_type, completeness=said.completeness, vantage=said.vantage,
-        captured_at=None if said.captured_at is None else _us(said.captured_at), received_at=_us(minted_at(evidence)),
-        dispatch=said.dispatch, settlement=said.settlement,
-        sources=sorted({(each.source, each.version) for each in (*said.bindings, *sender.view.sources)}, key=str),
-        policy_version=sender.ticket.policy_version, key_id=bytes.fromhex(sender.key_id),
+        scope=sender.key.scope.bytes,
+        run_uid=sender.view.run_uid.bytes,
+        run=sender.key.run,
+        exchange=said.exchange,
+        attempt=said.attempt,
+        kind=said.kind,
+        evidence=evidence.bytes,
+        session=said.session,
+        sequence=said.sequence,
+        media_type=said.media_type,
+        completeness=said.completeness,
+        vantage=said.vantage,
+        captured_at=None if said.captured_at is None else _us(said.captured_at),
+        received_at=_us(minted_at(evidence)),
+        dispatch=said.dispatch,
+        settlement=said.settlement,
+        sources=sorted(
+            {(each.source, each.version) for each in (*said.bindings, *sender.view.sources)}, key=str
+        ),
+        policy_version=sender.ticket.policy_version,
+        key_id=bytes.fromhex(sender.key_id),
     )
 
 
 def _gap_frame(key: RunKey, run_uid: UUID, said: PartSaid, reason: Reason, evidence: UUID) -> NoteFrame:
     header = GapHeader(
-        scope=key.scope.bytes, run_uid=run_uid.bytes, run=key.run, said_by=SaidBy.STORE, reason=reason,
-        session=said.session, first=said.sequence, last=said.sequence, exchange=said.exchange, attempt=said.attempt,
-        kind=said.kind, at=_us(minted_at(evidence)),
+        scope=key.scope.bytes,
+        run_uid=run_uid.bytes,
+        run=key.run,
+        said_by=SaidBy.STORE,
+        reason=reason,
+        session=said.session,
+        first=said.sequence,
+        last=said.sequence,
+        exchange=said.exchange,
+        attempt=said.attempt,
+        kind=said.kind,
+        at=_us(minted_at(evidence)),
     )
     return NoteFrame(key, "gap", entries.encode(header), reason)
 
 
 def _range_frames(key: RunKey, run_uid: UUID, gap: Gap, said_by: SaidBy, now: datetime) -> list[NoteFrame]:
     return [
-        NoteFrame(key, "gap", entries.encode(GapHeader(
-            scope=key.scope.bytes, run_uid=run_uid.bytes, run=key.run, said_by=said_by, reason=gap.reason,
-            session=gap.session, first=start, last=stop - 1, exchange=None, attempt=None, kind=None, at=_us(now),
-        )), gap.reason)
+        NoteFrame(
+            key,
+            "gap",
+            entries.encode(
+                GapHeader(
+                    scope=key.scope.bytes,
+                    run_uid=run_uid.bytes,
+                    run=key.run,
+                    said_by=said_by,
+                    reason=gap.reason,
+                    session=gap.session,
+                    first=start,
+                    last=stop - 1,
+                    exchange=None,
+                    attempt=None,
+                    kind=None,
+                    at=_us(now),
+                )
+            ),
+            gap.reason,
+        )
         for start, stop in gap.sequences.ranges
     ]
 
