@@ -45,12 +45,13 @@ class ShardKeys:
     epoch: str
     outcomes: str
     settled: str
+    alone: str
 
     @classmethod
     def of(cls, shard: int) -> "ShardKeys":
         """Name the keys of shard number `shard`."""
         prefix = f"custody:{{q{shard}}}:"
-        names = ("entries", "pending", "epoch", "outcomes", "settled")
+        names = ("entries", "pending", "epoch", "outcomes", "settled", "alone")
         return cls(prefix, *(prefix + name for name in names))
 
     def run(self, key: RunKey) -> str:

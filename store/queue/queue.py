@@ -150,6 +150,21 @@ class Queue:
         """End entries and give back what was reserved; False where another writer had already done so."""
         return await self._writing.settle(shard, settlements)
 
+    async def excuse(self, shard: int, consumer: str, entry_ids: Sequence[str]) -> None:
+        """Leave entries pending through no fault of theirs: their deliveries count from one again, their idle time too.
+
+        Otherwise an outage, or a bucket that comes late, would look like entries that writers die of.
+        """
+        await self._writing.excuse(shard, consumer, entry_ids)
+
+    async def begin_alone(self, shard: int, entry_id: str) -> int:
+        """Remember that a writer tries an entry alone; return how often that was begun and never ended, with this one."""
+        return await self._writing.begin_alone(shard, entry_id)
+
+    async def end_alone(self, shard: int, entry_id: str) -> None:
+        """Say that the writer outlived it, whatever became of the entry."""
+        await self._writing.end_alone(shard, entry_id)
+
     async def leave(self, shard: int, consumer: str) -> bool:
         """Take a consumer's name off the list; False (and nothing done) while it still holds entries."""
         return await self._writing.leave(shard, consumer)

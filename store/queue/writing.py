@@ -14,6 +14,8 @@ from store.queue.scripts import LEAVE, RECLAIM, SETTLE
 
 _START: Final = b"0-0"
 _NO_GROUP: Final = "NOGROUP"
+# What became of an entry that was tried alone is known long before; this is for one that somebody took out.
+_ALONE_S: Final = 86_400
 
 
 class Writing:
@@ -63,6 +65,31 @@ class Writing:
             async with asyncio.timeout(CALL_S):
                 answers = await SETTLE.run(self._links.calls, keys, arguments)
         return [answer == 1 for answer in answers]
+
+    async def excuse(self, shard: int, consumer: str, entry_ids: Sequence[str]) -> None:
+        """Count deliveries from one again. What was settled meanwhile stays settled."""
+        if not entry_ids:
+            return
+        with translated():
+            async with asyncio.timeout(CALL_S):
+                await self._links.calls.xclaim(
+                    self._keys[shard].entries, GROUP, consumer, 0, list(entry_ids), retrycount=1, justid=True
+                )
+
+    async def begin_alone(self, shard: int, entry_id: str) -> int:
+        """Remember durably that an entry is tried alone."""
+        key = self._keys[shard].alone
+        with translated():
+            async with asyncio.timeout(CALL_S), self._links.calls.pipeline(transaction=True) as pipeline:
+                pipeline.hincrby(key, entry_id, 1)
+                pipeline.expire(key, _ALONE_S)
+                return int((await pipeline.execute())[0])
+
+    async def end_alone(self, shard: int, entry_id: str) -> None:
+        """Forget it: the writer is still there."""
+        with translated():
+            async with asyncio.timeout(CALL_S):
+                await self._links.calls.execute_command("HDEL", self._keys[shard].alone, entry_id)
 
     async def leave(self, shard: int, consumer: str) -> bool:
         """Take a consumer that holds nothing off the list."""

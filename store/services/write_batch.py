@@ -33,43 +33,40 @@ class BatchWriter:
         self._max_deliveries = max_deliveries
 
     async def write(self, entries: Sequence[Entry]) -> Written:
-        """Write what can be written. Nothing is raised for an outage; it is in what is returned.
-
-        An entry that was delivered too often without an outcome may be what its writers died of: it is tried alone and
-        last, and then given up unopened.
-        """
+        """Write what can be written. Nothing is raised for an outage; it is in what is returned."""
         written = Written()
-        usual = [entry for entry in entries if entry.deliveries <= self._max_deliveries]
-        if usual:
-            await self._write_some(usual, written)
-        for entry in entries:
-            if entry.deliveries > self._max_deliveries:
-                await self._write_suspect(entry, written)
+        await self._write(entries, written)
         return written
 
-    async def _write_suspect(self, entry: Entry, written: Written) -> None:
-        if entry.deliveries > 2 * self._max_deliveries:
-            await self._give_up(entry, written)
-        else:
-            await self._write_some([entry], written)
+    async def give_up(self, entry: Entry) -> Written:
+        """End an entry as `write_failed` without opening it."""
+        written = Written()
+        await self._give_up(entry, written)
+        return written
 
-    async def _write_some(self, entries: Sequence[Entry], written: Written) -> None:
+    async def _write(self, entries: Sequence[Entry], written: Written) -> None:
         if written.outage is not None:
             written.left += entries
             return
         try:
-            await self._take(await self._persister.persist(entries), written)
+            done = await self._persister.persist(entries)
         except Unavailable as outage:
             written.outage = outage
             written.left += entries
         except RowRefused as refused:
-            self._persister.forget()
-            if len(entries) == 1:
-                await self._at_fault(entries[0], refused.cause, written)
-                return
-            middle = len(entries) // 2
-            await self._write_some(entries[:middle], written)
-            await self._write_some(entries[middle:], written)
+            await self._write_halves(entries, refused, written)
+        else:
+            await self._take(done, written)
+
+    async def _write_halves(self, entries: Sequence[Entry], refused: RowRefused, written: Written) -> None:
+        # What was remembered may be what is wrong: a partition that is not there any more.
+        self._persister.forget()
+        middle = len(entries) // 2
+        if middle == 0:
+            await self._at_fault(entries[0], refused.cause, written)
+            return
+        await self._write(entries[:middle], written)
+        await self._write(entries[middle:], written)
 
     async def _take(self, done: Persisted, written: Written) -> None:
         written.settlements += done.settlements
@@ -78,12 +75,9 @@ class BatchWriter:
             await self._at_fault(entry, "Unreadable", written)
 
     async def _at_fault(self, entry: Entry, cause: str, written: Written) -> None:
+        run_uid = entry.header.run_uid.hex()
         logger().warning(
-            "entry_refused",
-            cause=cause,
-            count=entry.deliveries,
-            run_uid=entry.header.run_uid.hex(),
-            kind=entry.type,
+            "entry_refused", cause=cause, count=entry.deliveries, run_uid=run_uid, kind=entry.type
         )
         if entry.deliveries < self._max_deliveries:
             written.at_fault.append(entry)
@@ -91,16 +85,17 @@ class BatchWriter:
             await self._give_up(entry, written)
 
     async def _give_up(self, entry: Entry, written: Written) -> None:
-        if written.outage is not None:
-            written.left.append(entry)
-            return
-        try:
-            written.settlements.append(await self._recorded(entry))
-        except Unavailable as outage:
-            written.outage = outage
-            written.left.append(entry)
+        if written.outage is None:
+            try:
+                written.settlements.append(await self._recorded(entry))
+            except Unavailable as outage:
+                written.outage = outage
+            else:
+                return
+        written.left.append(entry)
 
     async def _recorded(self, entry: Entry) -> Settlement:
+        """Record the loss under its name, or only as a count where the name itself is at fault."""
         for named in (True, False):
             try:
                 return await self._persister.give_up(entry, named=named)

@@ -61,7 +61,11 @@ async def test_parts_tell_too_and_what_says_nothing_leaves_no_row(house: House) 
     await persister.persist([told, house.state(run, exchange="told", dispatch="not_dispatched")])
 
     row = await attempt(house)
-    assert (row["dispatch"], row["dispatch_conflict"], row["settlement"]) == ("dispatched", "not_dispatched", "failed")
+    assert (row["dispatch"], row["dispatch_conflict"], row["settlement"]) == (
+        "dispatched",
+        "not_dispatched",
+        "failed",
+    )
 
 
 async def test_a_part_that_is_refused_tells_nothing(house: House) -> None:
@@ -76,7 +80,11 @@ async def test_a_part_that_is_refused_tells_nothing(house: House) -> None:
 async def test_references_are_a_union_of_at_most_four(house: House, together: bool) -> None:
     run, persister = await house.declare(), house.persister()
     refs = [bytes([n]) * 32 for n in range(6)]
-    entries = [house.state(run, refs=refs[:2]), house.state(run, refs=refs[1:3]), house.state(run, refs=refs[3:])]
+    entries = [
+        house.state(run, refs=refs[:2]),
+        house.state(run, refs=refs[1:3]),
+        house.state(run, refs=refs[3:]),
+    ]
     for batch in [entries] if together else [[entry] for entry in entries]:
         await persister.persist(batch)
 
@@ -112,4 +120,6 @@ async def test_of_a_run_that_nobody_declared_it_is_refused(house: House) -> None
 
     done = await house.persister().persist([house.state(unknown, dispatch="dispatched")])
 
-    assert [(each.outcome, each.reason) for each in done.settlements] == [("refused", Reason.RUN_NOT_ADMITTED)]
+    assert [(each.outcome, each.reason) for each in done.settlements] == [
+        ("refused", Reason.RUN_NOT_ADMITTED)
+    ]

@@ -68,7 +68,9 @@ async def test_ranges_are_a_union_by_session_speaker_and_reason(house: House) ->
     )
     await record(house, house.gap(run, LOST, session="s", first=6, last=8))
 
-    assert [(row["session"], row["reason"], row["sequences"], row["merged"]) for row in await ranges(house)] == [
+    assert [
+        (row["session"], row["reason"], row["sequences"], row["merged"]) for row in await ranges(house)
+    ] == [
         ("s", "client_shutdown", "{[6,7)}", 0),
         ("s", "client_transport", "{[1,10)}", 0),
         ("t", "client_transport", "{[1,2)}", 0),
@@ -123,7 +125,9 @@ async def test_a_range_that_fills_a_hole_still_fits_when_there_are_64(house: Hou
 
 async def test_more_sessions_than_a_run_may_have_are_only_counted(house: House) -> None:
     run = await house.declare()
-    await record(house, *(house.gap(run, LOST, session=f"s-{n}", first=1) for n in range(MOST_RANGE_ROWS + 20)))
+    await record(
+        house, *(house.gap(run, LOST, session=f"s-{n}", first=1) for n in range(MOST_RANGE_ROWS + 20))
+    )
 
     assert len(await ranges(house)) == MOST_RANGE_ROWS + 1
     assert await missing(house) == MOST_RANGE_ROWS + 20
@@ -142,7 +146,10 @@ async def test_names_say_how_often_and_numbers_are_counted_once(house: House) ->
         house.gap(run, FULL, said_by="store", identity=("y", "a", REQUEST)),
     )
 
-    assert [(row["exchange"], row["sequence"], row["times"]) for row in await names(house)] == [("x", 5, 2), ("y", None, 1)]
+    assert [(row["exchange"], row["sequence"], row["times"]) for row in await names(house)] == [
+        ("x", 5, 2),
+        ("y", None, 1),
+    ]
     assert [row["sequences"] for row in await ranges(house)] == ["{[5,7)}"]
     assert await missing(house) == 3
 
@@ -168,9 +175,13 @@ async def test_a_name_delivered_again_is_not_counted_again(house: House) -> None
     run = await house.declare()
     at = datetime.now(UTC)
     said = [(FULL, at), (FULL, at + timedelta(seconds=1))]
-    once = [house.gap(run, reason, said_by="store", identity=("x", "a", REQUEST), at=when) for reason, when in said]
+    once = [
+        house.gap(run, reason, said_by="store", identity=("x", "a", REQUEST), at=when)
+        for reason, when in said
+    ]
     again = [
-        house.gap(run, reason, said_by="store", identity=("x", "a", REQUEST), at=when, deliveries=2) for reason, when in said
+        house.gap(run, reason, said_by="store", identity=("x", "a", REQUEST), at=when, deliveries=2)
+        for reason, when in said
     ]
     await record(house, *once)
 
@@ -261,7 +272,12 @@ async def test_a_report_that_is_none_is_at_fault(house: House) -> None:
 async def test_two_writers_keep_a_run_s_bounds_together(house: House) -> None:
     run = await house.declare()
     batches = [
-        [house.gap(run, LOST, session="s", first=200 * writer + 2 * n, identity=(f"x-{writer}-{n}", "a", REQUEST)) for n in range(1, 81)]
+        [
+            house.gap(
+                run, LOST, session="s", first=200 * writer + 2 * n, identity=(f"x-{writer}-{n}", "a", REQUEST)
+            )
+            for n in range(1, 81)
+        ]
         for writer in range(4)
     ]
 

@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from policies.reasons import Reason
+from store.commitments import Identity
 from store.queue import Entry
 from store.services import marks
 from store.tables import tombstones
@@ -43,7 +44,9 @@ async def refused(house: House, entry: Entry) -> Reason | None:
         ({"erased": True, "content": "opt_out"}, Reason.ERASED),
     ],
 )
-async def test_a_run_narrowed_after_the_capture(house: House, changes: dict[str, Any], reason: Reason) -> None:
+async def test_a_run_narrowed_after_the_capture(
+    house: House, changes: dict[str, Any], reason: Reason
+) -> None:
     run = await house.declare()
     entry = house.part(run, b"content")
     await house.narrow(run, **changes)
@@ -97,7 +100,7 @@ async def test_a_tombstone_keeps_a_late_write_out(house: House, by: str, reason:
     run = await house.declare()
     entry = house.part(run, b"content")
     key = house.keyring.token_key("lookup")
-    identity = marks.commitments.Identity(run.scope, run.run, "exchange-1", "attempt-1", REQUEST)
+    identity = Identity(run.scope, run.run, "exchange-1", "attempt-1", REQUEST)
     mark = (
         marks.evidence_mark(key, run.scope, evidence_of(entry))
         if by == "evidence"
@@ -134,10 +137,14 @@ async def test_tombstones_of_another_scope_and_another_part_keep_nothing_out(hou
         ([("known", 1)], Reason.DEPENDENCY_CHANGED),
     ],
 )
-async def test_sources_are_asked_again(house: House, sources: list[tuple[str, int | None]], reason: Reason) -> None:
+async def test_sources_are_asked_again(
+    house: House, sources: list[tuple[str, int | None]], reason: Reason
+) -> None:
     await house.add_source("known", versions=2)
     await house.add_source("revoked", revoked=True)
-    await house.execute("UPDATE source_versions SET withdrawn_at = now() WHERE source = 'known' AND version = 1")
+    await house.execute(
+        "UPDATE source_versions SET withdrawn_at = now() WHERE source = 'known' AND version = 1"
+    )
     run = await house.declare()
 
     assert await refused(house, house.part(run, b"content", sources=sources)) is reason
@@ -158,7 +165,11 @@ async def test_equal_sets_share_one_row(house: House) -> None:
     await house.add_source("one")
     await house.add_source("two")
     run, persister = await house.declare(), house.persister()
-    orders = [[("one", 1), ("two", None)], [("two", None), ("one", 1)], [("one", 1)]]
+    orders: list[list[tuple[str, int | None]]] = [
+        [("one", 1), ("two", None)],
+        [("two", None), ("one", 1)],
+        [("one", 1)],
+    ]
 
     for n, sources in enumerate(orders):
         await persister.persist([house.part(run, b"content", exchange=f"x-{n}", sources=sources)])
@@ -229,7 +240,9 @@ async def test_a_batch_waits_for_an_expiring_bucket(house: House) -> None:
     finally:
         await expirer.close()
 
-    assert [(each.outcome, each.reason) for each in done.settlements] == [("refused", Reason.RETENTION_EXPIRED)]
+    assert [(each.outcome, each.reason) for each in done.settlements] == [
+        ("refused", Reason.RETENTION_EXPIRED)
+    ]
 
 
 async def test_two_writers_with_the_same_entries_store_them_once(house: House) -> None:

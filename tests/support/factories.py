@@ -16,12 +16,24 @@ from uuid import UUID
 
 import asyncpg
 
+from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from policies.reasons import Reason
 from store import commitments, ids
 from store.commitments import Identity
 from store.db import DUTIES_ROLE, SERVICE_ROLE, Database
 from store.keyring import Keyring
-from store.queue import Entry, GapHeader, PartHeader, StateHeader
+from store.queue import (
+    Entry,
+    Frame,
+    GapHeader,
+    NoteFrame,
+    PartFrame,
+    PartHeader,
+    Queue,
+    RunKey,
+    StateHeader,
+    encode,
+)
 from store.services.buckets import ensure_buckets
 from store.services.persist import Persister
 from tests.support.duties import keyring_of, new_scope
@@ -128,6 +140,7 @@ class House:
         settlement: str = "unknown",
         deliveries: int = 1,
         received_at: datetime | None = None,
+        media_type: str = "application/json",
     ) -> Entry:
         """A part as it waits: sealed under the hour's intake key."""
         evidence = evidence or ids.new_evidence_id()
@@ -145,7 +158,7 @@ class House:
             evidence=evidence.bytes,
             session=session,
             sequence=sequence,
-            media_type="application/json",
+            media_type=media_type,
             completeness="complete",
             vantage="sdk",
             captured_at=None,
@@ -223,7 +236,8 @@ class House:
     async def read_back(self, evidence: UUID) -> bytes:
         """The content of a stored part, opened step by step as a reader does it."""
         (row,) = await self.rows(
-            "SELECT p.scope_id, r.run, p.exchange, p.attempt, p.kind, p.commitment, b.bucket_id, b.wrapped, b.ciphertext"
+            "SELECT p.scope_id, r.run, p.exchange, p.attempt, p.kind, p.commitment, b.bucket_id, b.wrapped,"
+            " b.ciphertext"
             " FROM parts p JOIN runs r USING (scope_id, run_uid) JOIN bodies b USING (span_start, scope_id, evidence)"
             " WHERE p.evidence = $1",
             evidence,
@@ -250,6 +264,38 @@ async def house(url: str, keys_dir: Path) -> AsyncIterator[House]:
     finally:
         await database.close()
         await duties.close()
+
+
+@asynccontextmanager
+async def queue_at(url: str) -> AsyncIterator[Queue]:
+    """A write queue with one shard and default limits."""
+    queue = Queue(url, shards=1, shard_limits=ShardLimits())
+    try:
+        yield queue
+    finally:
+        await queue.close()
+
+
+async def queue_up(queue: Queue, run: Run, entries: Sequence[Entry]) -> None:
+    """Let the queue know the run, and take entries (made by `House`) into it as a runtime's post would."""
+    key = RunKey(run.scope, run.run)
+    await queue.open_run(
+        key, run_uid=run.run_uid, state="open", policy_version=1, retain_until=run.retain_until, temporary=False,
+        run_limits=RunLimits(run_parts=10_000, run_waiting_parts=4_000, run_waiting_notes=4_000),
+        scope_limits=ScopeLimits(),
+    )  # fmt: skip
+    answers = await queue.append([_frame(key, entry) for entry in entries])
+    assert {answer.outcome for answer in answers} == {"queued"}
+
+
+def _frame(key: RunKey, entry: Entry) -> Frame:
+    header = entry.header
+    if not isinstance(header, PartHeader):
+        return NoteFrame(key, "state" if entry.type == "state" else "gap", encode(header), entry.reason)
+    return PartFrame(
+        key, header.exchange, header.attempt, header.kind, UUID(bytes=header.evidence), encode(header),
+        entry.sealed or b"", 100, b"\x01" * 8, b"\x02" * 8, header.session, header.sequence,
+    )  # fmt: skip
 
 
 def microseconds(instant: datetime) -> int:

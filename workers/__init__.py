@@ -1,0 +1,1 @@
+"""Processes beside the API: the writers, and the scheduled duties."""
