@@ -1,0 +1,1 @@
+"""Checks that share no code with the service: standard library and a database driver only."""
