@@ -15,7 +15,15 @@ from store.errors import ConfigFaults
 from store.forms import Secret
 from store.settings import PREFIX, SETTINGS, Setting
 
-__all__ = ["SETTINGS", "Secret", "Settings", "describe_markdown", "from_environment"]
+__all__ = [
+    "SETTINGS",
+    "Secret",
+    "Settings",
+    "describe_markdown",
+    "environment_of_child",
+    "from_environment",
+    "in_environment",
+]
 
 # Read by the tests alone, so not ours to judge.
 _TESTS: Final = PREFIX + "TEST_"
@@ -165,9 +173,19 @@ _RULES: Final[tuple[tuple[Callable[[Settings], bool], str], ...]] = (
 )
 
 
-def from_environment() -> Settings:
-    """Read the settings of this process."""
-    return Settings.load(os.environ)
+def from_environment(changes: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings of this process; `changes` are what was said in another place than the environment."""
+    return Settings.load({**os.environ, **(changes or {})})
+
+
+def environment_of_child(changes: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for a process of ours: this one's, with what is to be said otherwise."""
+    return {**os.environ, **changes}
+
+
+def in_environment(name: str) -> bool:
+    """Say whether a setting is given to this process, itself or by its file."""
+    return name in os.environ or name + _FILE in os.environ
 
 
 def describe_markdown() -> str:

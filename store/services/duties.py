@@ -42,6 +42,11 @@ class Outcome:
         """Say whether the duty was done, and by us."""
         return self.word == OK
 
+    @property
+    def failed(self) -> bool:
+        """Say whether it was tried here and not done."""
+        return self.word not in (OK, SKIPPED)
+
     def __str__(self) -> str:
         """Write it as the lease keeps it and a person reads it."""
         return " ".join([self.word, *(f"{name}={count}" for name, count in self.counts.items() if count)])

@@ -14,6 +14,7 @@ from store.services.buckets import buckets_due, ensure_buckets
 from store.services.duties import Counts, Outcome, perform
 
 BUCKETS: Final = "buckets"
+INTAKE_KEYS: Final = intake_keys.DUTY
 CANARY: Final = "canary"
 
 MINUTE_S: Final = 60
