@@ -143,6 +143,14 @@ class Store:
                 await asyncio.sleep(0.002)
         return clock.monotonic()
 
+    async def stored(self) -> int:
+        """Return how many parts were written since the store was made."""
+        return (await self.services.queue.outcomes()).get("stored", 0)
+
+    async def refused(self) -> dict[str, int]:
+        """Return how many were refused since the store was made, by reason."""
+        return {word: count for word, count in (await self.services.queue.outcomes()).items() if word != "stored"}
+
     async def drain(self) -> None:
         """Have a writer write what waits, and stop it again."""
         async with self.writers():
