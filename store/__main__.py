@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_up(commanded)
     for name, act, text in (
         ("migrate", commands.migrate_schema, "bring the database to this version"),
+        ("verify", commands.verify, "re-derive everything that is stored; say what is wrong and what was not checked"),
         ("check-config", commands.check_config, "check the settings and what they name; print them, masked"),
     ):
         _command(commanded, name, act, text)

@@ -15,6 +15,7 @@ from store import logging, migrate
 from store.config import Settings, from_environment, in_environment
 from store.errors import Malformed
 from store.key_directory import FileKeyDirectory
+from store.services import verify as checking
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
 from store.up import StackFault, running_stack
@@ -85,6 +86,22 @@ async def purge(said: argparse.Namespace) -> int:
     for outcome in outcomes:
         _print(f"{outcome.duty:<12} {outcome}")
     return _FAULTS if any(outcome.failed for outcome in outcomes) else _OK
+
+
+async def verify(said: argparse.Namespace) -> int:
+    """Check everything that is stored, and say what was found and what was not looked at; 1 where something is wrong."""
+    async with opened(said) as services:
+        report = await checking.verify(services.database, services.keyring, services.queue)
+    for what, count in sorted(report.checked.items()):
+        _print(f"checked      {count:>9}  {what}")
+    for what in report.not_checked:
+        _print(f"not checked             {what}")
+    for fault in report.faults:
+        _print(f"FAULT  {fault.kind}  {fault.scope_id or ''}  {fault.id}")
+    if report.unlisted:
+        _print(f"FAULT  and {report.unlisted} more")
+    _print("sound" if report.sound else f"{len(report.faults) + report.unlisted} faults")
+    return _OK if report.sound else _FAULTS
 
 
 async def create_key(said: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ from store.services.ingest import Ingest
 from store.services.keys import KeyBook
 from store.services.metrics import Metrics
 from store.services.outcomes import Outcomes
+from store.services.overview import Overview
 from store.services.paging import Pager
 from store.services.readback import Readback
 from store.services.receipt_view import ReceiptWriter
@@ -63,6 +64,7 @@ class Services:
     flushes: Flushes
     bodies: BodyBudget
     erasures: Erasures
+    overview: Overview
     readback: Readback
     run_reads: RunReads
     content: ContentReads
@@ -140,6 +142,7 @@ def _services(
         flushes=Flushes(admission, ingest),
         bodies=BodyBudget(settings.body_budget),
         erasures=Erasures(database, keyring, queue),
+        overview=Overview(database, settings.canary),
         readback=Readback(database, pager, examined=settings.page_examined),
         run_reads=RunReads(database, pager, keyring, examined=settings.page_examined),
         content=ContentReads(database, keyring, access_log),

@@ -50,6 +50,8 @@ def told(directory: Path, settings: Mapping[str, str]) -> Iterator[None]:
 
 def running_stack(directory: Path) -> dict[str, str]:
     """Return the settings of the stack that runs in a data directory; empty where none does."""
+    if not _in_use(directory):
+        return {}
     try:
         lines = (directory / ENV_FILE).read_text("utf-8").splitlines()
     except FileNotFoundError:
@@ -57,6 +59,21 @@ def running_stack(directory: Path) -> dict[str, str]:
     except OSError as fault:
         raise StackFault(f"{directory / ENV_FILE} cannot be read: {fault.strerror}") from None
     return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _in_use(directory: Path) -> bool:
+    """Say whether a stack has the directory: one that was killed leaves its file behind, but no lock."""
+    try:
+        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def log_of(directory: Path, name: str) -> Path:

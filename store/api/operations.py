@@ -1,0 +1,209 @@
+"""What operators ask for and look at: erasures, duties, completeness. No content, and no exact sizes, anywhere."""
+
+from datetime import date, datetime
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+from litestar import Router, get, post
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from policies.kinds import Kind, Role
+from store import cursor
+from store.api.documents import MOST_BYTES, unambiguous
+from store.api.identity import caller, named_scope, requires, scope_of, services
+from store.api.reading import AnyRequest, evidence_of, only
+from store.clock import utc_now
+from store.cursor import IdentityCursor, Question
+from store.errors import Malformed
+from store.ids import caller_id
+from store.services.erasures import Asked, Named, StoredPart, WholeRun
+from store.services.overview import DutyStanding
+from store.services.paging import USUAL
+from store.tables.completeness import Day
+from store.tables.erasures import ErasureRow
+
+_DAYS: Final = 7
+_MOST_DAYS: Final = 31
+
+
+class WantedErasure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is to be erased: a stored part, a whole run, or (with all four names) one part that may still wait."""
+
+    part: str | None = None
+    run: str | None = None
+    exchange: str | None = None
+    attempt: str | None = None
+    kind: Kind | None = None
+
+
+class ErasureView(msgspec.Struct, frozen=True):
+    """An erasure. Readers are refused from its acceptance on; `purged`: nothing of it is left in any of our copies."""
+
+    erasure_id: UUID
+    target: str
+    run_id: str
+    evidence: UUID | None
+    state: str
+    requested_at: datetime
+    purged_at: datetime | None
+
+
+class ErasureList(msgspec.Struct, frozen=True):
+    """Erasures, newest first; `next` is null at the end."""
+
+    items: list[ErasureView]
+    next: str | None
+
+
+class DutyView(msgspec.Struct, frozen=True):
+    """A duty: how it ended the last time, how long ago it succeeded, and by when it is due again."""
+
+    duty: str
+    running: bool
+    last_started: datetime | None
+    last_finished: datetime | None
+    last_success: datetime | None
+    last_outcome: str
+    lag_s: float | None
+    next_by: datetime | None
+
+
+class DutyList(msgspec.Struct, frozen=True):
+    """Every duty, in the order in which they are done by hand."""
+
+    items: list[DutyView]
+
+
+class DayView(msgspec.Struct, frozen=True):
+    """Runs declared on one day (UTC). What several reasons were given for is in each of `missing_by_reason`."""
+
+    scope: str
+    day: date
+    runs: int
+    closed: int
+    never_closed: int
+    observed: int
+    stored: int
+    missing: int
+    missing_by_reason: dict[str, int]
+
+
+class Completeness(msgspec.Struct, frozen=True):
+    """How much of what was observed is there, by scope and day."""
+
+    observed_at: datetime
+    items: list[DayView]
+
+
+@post("/", operation_id="askErasure", summary="Erase a part or a run", status_code=202)
+async def ask_erasure(request: AnyRequest, data: JSONBody[WantedErasure]) -> ErasureView:
+    """Refuse readers from now on, and destroy soon; the same target again is the same erasure."""
+    scope = await scope_of(request)
+    return _view(await services(request).erasures.ask(scope.scope_id, _asked(data), caller(request).key_id))
+
+
+@get("/{erasure:str}", operation_id="getErasure", summary="One erasure")
+async def get_erasure(request: AnyRequest, erasure: FromPath[str]) -> ErasureView:
+    """Return how far an erasure is."""
+    scope = await scope_of(request)
+    return _view(await services(request).erasures.one(scope.scope_id, evidence_of(erasure)))
+
+
+@get("/", operation_id="listErasures", summary="Erasures, newest first")
+async def list_erasures(
+    request: AnyRequest,
+    limit: Annotated[int, QueryParameter(ge=1, le=200)] = USUAL,
+    after: Annotated[str | None, QueryParameter(name="cursor", max_length=1024)] = None,
+) -> ErasureList:
+    """Return some of the scope's erasures."""
+    only(request, {"limit", "cursor"})
+    opened, who, scope = services(request), caller(request), await scope_of(request)
+    question = Question(scope.scope_id, who.key_id, who.clearances, "erasures", (), "newest")
+    key, now = opened.keyring.token_key("cursor"), utc_now()
+    start = None if after is None else UUID(cursor.read_identity(key, question, after, now).exchange)
+    page = await opened.erasures.page(scope.scope_id, start, limit)
+    following = None
+    if page.next_id is not None:
+        following = cursor.sign(key, question, IdentityCursor(str(page.next_id), "", "", now))
+    return ErasureList([_view(row) for row in page.rows], following)
+
+
+@get("/duties", operation_id="listDuties", summary="How the duties stand")
+async def list_duties(request: AnyRequest) -> DutyList:
+    """Return how every duty ended the last time, and when it is due again."""
+    only(request, set())
+    return DutyList([_duty(each) for each in await services(request).overview.duties()])
+
+
+@get("/completeness", operation_id="getCompleteness", summary="How much is there, by scope and day")
+async def get_completeness(
+    request: AnyRequest, days: Annotated[int, QueryParameter(ge=1, le=_MOST_DAYS)] = _DAYS
+) -> Completeness:
+    """Return what the runs of the last days observed, stored and missed; of all scopes for a store-wide operator."""
+    only(request, {"days"})
+    scope = await named_scope(request)
+    found, now = await services(request).overview.completeness(None if scope is None else scope.scope_id, days)
+    return Completeness(now, [_day(each) for each in found])
+
+
+router = Router(
+    "/v1",
+    route_handlers=[
+        Router("/erasures", route_handlers=[ask_erasure, get_erasure, list_erasures]),
+        list_duties,
+        get_completeness,
+    ],
+    guards=[requires(Role.OPERATOR)],
+    before_request=unambiguous,
+    request_max_body_size=MOST_BYTES,
+    tags=["operators"],
+)
+
+
+def _asked(data: WantedErasure) -> Asked:
+    names = (data.exchange, data.attempt, data.kind)
+    if data.part is not None and data.run is None and not any(names):
+        return StoredPart(evidence_of(data.part))
+    if data.part is not None or data.run is None:
+        raise Malformed(detail="name a part, or a run, or a run with exchange, attempt and kind")
+    run = caller_id(data.run)
+    if not any(names):
+        return WholeRun(run)
+    if data.exchange is None or data.attempt is None or data.kind is None:
+        raise Malformed(detail="a part that may still wait is named by run, exchange, attempt and kind")
+    return Named(run, caller_id(data.exchange), caller_id(data.attempt), data.kind.value)
+
+
+def _view(row: ErasureRow) -> ErasureView:
+    return ErasureView(
+        row.erasure_id, row.target_kind, row.run, row.evidence, row.state, row.requested_at, row.purged_at
+    )
+
+
+def _duty(standing: DutyStanding) -> DutyView:
+    row = standing.lease
+    return DutyView(
+        duty=standing.duty,
+        running=row is not None and row.held,
+        last_started=None if row is None else row.last_started,
+        last_finished=None if row is None else row.last_finished,
+        last_success=None if row is None else row.last_success,
+        last_outcome="never" if row is None else row.last_outcome,
+        lag_s=standing.lag_s,
+        next_by=standing.next_by,
+    )
+
+
+def _day(day: Day) -> DayView:
+    return DayView(
+        scope=day.scope,
+        day=day.day,
+        runs=day.runs,
+        closed=day.closed,
+        never_closed=day.never_closed,
+        observed=day.stored + day.missing,
+        stored=day.stored,
+        missing=day.missing,
+        missing_by_reason=day.by_reason,
+    )

@@ -1,0 +1,60 @@
+"""What operators look at: how the duties stand, and how much of what was observed is there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from store.db import Database
+from store.services.standing import EVERY_S
+from store.tables import completeness, leases, spans
+from store.tables.completeness import Day
+from store.tables.leases import LeaseRow
+
+
+@dataclass(frozen=True, slots=True)
+class DutyStanding:
+    """One duty: how often it is due, and its lease, if it ever ran; `lag_s` is since it last succeeded."""
+
+    duty: str
+    every_s: int
+    lease: LeaseRow | None
+
+    @property
+    def lag_s(self) -> float | None:
+        """Return how long ago it last succeeded."""
+        if self.lease is None or self.lease.last_success is None:
+            return None
+        return max(0.0, (self.lease.now - self.lease.last_success).total_seconds())
+
+    @property
+    def next_by(self) -> datetime | None:
+        """Return by when it is due again."""
+        if self.lease is None or self.lease.last_started is None:
+            return None
+        return self.lease.last_started + timedelta(seconds=self.every_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Asks the database, as the service."""
+
+    database: Database
+    canary: bool
+
+    async def duties(self) -> list[DutyStanding]:
+        """Return how every duty stands, also one that never ran."""
+        async with self.database.connection() as connection:
+            rows = {row.duty: row for row in await leases.all_leases(connection)}
+        names = [name for name in EVERY_S if self.canary or name != "canary"]
+        return [DutyStanding(name, EVERY_S[name], rows.get(name)) for name in names]
+
+    async def completeness(self, scope: UUID | None, days: int) -> tuple[Sequence[Day], datetime]:
+        """Return the last `days` days of one scope, or of all, with the database's time; all in one snapshot."""
+        async with (
+            self.database.connection() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            now = await spans.database_now(connection)
+            today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+            return await completeness.days(connection, scope, today - timedelta(days=days - 1)), now
