@@ -42,6 +42,8 @@ class NotUp(Exception):
 async def running(console: Console, *, keep: bool) -> AsyncIterator[Stack]:
     """Start the embedded stack; unless it is to be kept, stop it and remove what it wrote."""
     directory = Path(tempfile.mkdtemp(prefix="custody-demo-"))
+    # PostgreSQL refuses to run as root and then runs as somebody else, who must be able to walk in here (not to look).
+    directory.chmod(0o711)
     process = await _spawn(directory)
     kept = False
     try:

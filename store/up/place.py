@@ -23,7 +23,9 @@ class StackFault(Exception):
 def taken(directory: Path) -> Iterator[None]:
     """Have a data directory for ourselves, making it first where there is none."""
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # PostgreSQL refuses to run as root and then runs as somebody else, who has to walk through here; everything
+        # inside is closed by its own mode.
+        directory.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
         (directory / LOGS).mkdir(mode=0o700, exist_ok=True)
         lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as fault:
