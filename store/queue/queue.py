@@ -192,7 +192,7 @@ class Queue:
         return await self._upkeep.ensure_epoch(shard)
 
     async def rewrite_file(self) -> None:
-        """Have the append-only file written anew, so that it holds nothing that was settled."""
+        """Have the append-only file written anew and wait for it: it then holds nothing that was settled before."""
         await self._upkeep.rewrite_file()
 
     @property

@@ -15,6 +15,12 @@ from store.queue.scripts import DEPTH, RECOUNT
 
 _EPOCH_BYTES: Final = 16
 _SCAN: Final = 1000
+# A file of the queue's largest size takes seconds; a disk that takes longer is out of order.
+_REWRITE_S: Final = 120.0
+_LOOK_S: Final = 0.02
+# What tells that the file is being written, and how the last time ended.
+_AOF: Final = (("aof_rewrite_in_progress", "aof_rewrite_scheduled"), "aof_last_bgrewrite_status")
+_RDB: Final = (("rdb_bgsave_in_progress",), "rdb_last_bgsave_status")
 
 
 class Upkeep:
@@ -66,14 +72,35 @@ class Upkeep:
             return int(await RECOUNT.run(self._patient, named, [keys.prefix, len(scopes)]))
 
     async def rewrite_file(self) -> None:
-        """Have the append-only file rewritten; one that is being rewritten already is begun again after it."""
+        """Have the file that the server keeps written anew, and return when it is: it then holds nothing settled before.
+
+        A rewriting under way began earlier, so that it is waited for and another one begun. Where the server keeps
+        snapshots and no append-only file, that is a snapshot.
+        """
         with translated():
-            async with asyncio.timeout(CALL_S):
-                try:
-                    await self._client.bgrewriteaof()
-                except exceptions.ResponseError as fault:
-                    if "already in progress" not in str(fault):
-                        raise
+            async with asyncio.timeout(_REWRITE_S):
+                begun = False
+                while True:
+                    facts = await self._client.info("persistence")
+                    aof = bool(facts.get("aof_enabled"))
+                    busy, status = _AOF if aof else _RDB
+                    if any(facts.get(name) for name in busy):
+                        await asyncio.sleep(_LOOK_S)
+                    elif not begun:
+                        begun = await self._begin_rewriting(aof=aof)
+                    elif facts.get(status) == "ok":
+                        return
+                    else:
+                        raise exceptions.ResponseError("the file could not be written")
+
+    async def _begin_rewriting(self, *, aof: bool) -> bool:
+        try:
+            await (self._client.bgrewriteaof() if aof else self._client.bgsave())
+        except exceptions.ResponseError as fault:
+            if "in progress" not in str(fault):
+                raise
+            return False
+        return True
 
     async def _depth(self, shard: int) -> Depth:
         keys = self._keys[shard]
