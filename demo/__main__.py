@@ -17,6 +17,7 @@ from demo.stack import NotUp, Stack, running
 
 # An operator keeps the demonstration honest: the part must really have expired before it is read back.
 _EXPIRES_AFTER_S = 10.5
+_LOG_WIDTH = 120
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,6 +42,9 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _run(options: argparse.Namespace) -> int:
     console = Console(highlight=False)
+    if not console.is_terminal:
+        # A log has no width of its own; the tables need this much.
+        console.width = _LOG_WIDTH
     console.print(
         "[bold]Custody, the demonstration.[/] Real PostgreSQL and Valkey come up in a directory of their own."
     )

@@ -1,6 +1,7 @@
 """A thin HTTP client of Custody as a runtime, a reviewer or an operator would write it."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +90,7 @@ class Run:
     ticket: str | None
     numbered: int = 0
     parts: list[Part] = field(default_factory=list)
+    lost: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     async def declare(cls, api: Api, name: str, **wishes: Any) -> "Run":
@@ -148,6 +150,7 @@ class Run:
         """Report observations that this agent itself lost."""
         first = self.numbered + 1
         self.numbered += count
+        self.lost[reason] += count
         await self.api.call(
             "POST",
             f"/v1/runs/{self.name}/gaps",

@@ -34,12 +34,11 @@ def _table(findings: Sequence[Finding]) -> Table:
         ("readable now", sum(each.readable for each in findings)),
     ):
         table.add_column(name, str(figure), justify="right")
-    table.add_column(
-        "not captured, and why", _words(sum((each.not_captured for each in findings), Counter()))
-    )
-    table.add_column(
-        "stored, but not readable, and why", _words(sum((each.unreadable for each in findings), Counter()))
-    )
+    for name, counts in (
+        ("not captured, and why", sum((each.not_captured for each in findings), Counter())),
+        ("stored, but not readable, and why", sum((each.unreadable for each in findings), Counter())),
+    ):
+        table.add_column(name, _words(counts), no_wrap=True)
     for each in findings:
         table.add_row(
             each.run,
@@ -53,7 +52,7 @@ def _table(findings: Sequence[Finding]) -> Table:
 
 
 def _words(counts: Counter[str]) -> str:
-    return ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items())) or "·"
+    return "\n".join(f"{reason} {count}" for reason, count in sorted(counts.items())) or "·"
 
 
 def summary(findings: Sequence[Finding], seconds: float) -> str:
@@ -66,7 +65,8 @@ def summary(findings: Sequence[Finding], seconds: float) -> str:
             "posted": posted,
             "stored": sum(each.stored for each in findings),
             "not_captured": dict(sum((each.not_captured for each in findings), Counter())),
-            "unaccounted": sum(each.unaccounted for each in findings),
+            "lost_by_the_agent": dict(sum((each.lost for each in findings), Counter())),
+        "unaccounted": sum(each.unaccounted for each in findings),
             "read_back": readable,
             "read_back_identical": readable - different,
             "unreadable": dict(sum((each.unreadable for each in findings), Counter())),
@@ -86,6 +86,8 @@ def faults(findings: Sequence[Finding]) -> list[str]:
             said.append(f"{each.run}: a stored part was neither read nor refused with a reason")
         if each.different:
             said.append(f"{each.run}: {each.different} parts read back different bytes")
+        if each.recorded != each.not_captured + each.lost:
+            said.append(f"{each.run}: the store recorded {_words(each.recorded)} as missing")
         if each.unaccounted:
             said.append(f"{each.run}: {each.unaccounted} numbers are unaccounted for")
     return said

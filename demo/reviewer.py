@@ -18,7 +18,10 @@ _CLOSED_WITHIN_S = 60
 
 @dataclass
 class Finding:
-    """What became of one run, as the reviewer sees it."""
+    """What became of one run, as the reviewer sees it.
+
+    `lost` is what the agent itself reported as lost, `recorded` what the store says is missing, by reason.
+    """
 
     run: str
     posted: int = 0
@@ -26,6 +29,8 @@ class Finding:
     readable: int = 0
     not_captured: Counter[str] = field(default_factory=Counter)
     unreadable: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+    recorded: Counter[str] = field(default_factory=Counter)
     different: int = 0
     unaccounted: int = 0
 
@@ -44,7 +49,9 @@ async def _review_run(reviewer: Api, run: Run) -> Finding:
     gate = asyncio.Semaphore(_AT_ONCE)
     await asyncio.gather(*(_read(reviewer, gate, part, listed, finding) for part in run.parts))
     seen = (await reviewer.call("GET", f"/v1/runs/{run.name}")).json()
-    finding.unaccounted = seen["gaps"].get("unaccounted", 0)
+    finding.unaccounted = seen["counts"]["unaccounted"]
+    finding.lost = run.lost
+    finding.recorded = Counter(seen["counts"]["not_captured"])
     return finding
 
 

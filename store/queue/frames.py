@@ -61,7 +61,7 @@ class Answer:
 
     `absent` means that the queue does not know the run: rebuild it and ask again. For `exists`, `key_id` and `digest`
     are those of the part that is pending, and None once it is stored. `recorded` says that the store will remember a
-    refusal: as a gap queued in the same call, or, in a temporary run, as a count.
+    refusal: as a gap queued in the same call.
     """
 
     outcome: Literal["queued", "exists", "refused", "absent"]

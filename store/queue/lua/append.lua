@@ -53,10 +53,9 @@ local function note(run, ...)
     run.added = run.added + 1
 end
 
--- A refusal leaves a gap, if the run's notes have room; in a temporary run nothing but a count.
+-- A refusal leaves a gap, if the run's notes have room. Of a temporary run's gaps the writer keeps counts by reason only.
 local function refuse(run, reason, at)
     count(reason)
-    if run.temporary == 1 then return 'r1' .. reason end
     if run.wnotes >= run.l_wnotes then return 'r0' .. reason end
     local gap = ARGV[at + 5]
     note(run, 't', 'gap', 'h', gap ~= '' and gap or ARGV[at + 4], 'k', 'part', 'r', reason)
@@ -111,7 +110,7 @@ end
 
 -- Gaps are taken until the retention ends; attempt states until the run is closed or erased.
 local function take_note(run, kind, header, reason)
-    if run.temporary == 1 then return 'r0temporary_mode' end
+    if run.temporary == 1 and kind == 'state' then return 'r0temporary_mode' end
     if now >= run.retain_until then return 'r0retention_expired' end
     if kind == 'state' and (run.state == 'run_closed' or run.state == 'erased') then return 'r0' .. run.state end
     if run.wnotes >= run.l_wnotes then return 'r0capacity_exceeded' end
