@@ -1,0 +1,214 @@
+"""`python -m store verify`: whether what is stored still is what it was committed to. Ids only, never content.
+
+It reads all of it in bounded batches, beside a service that goes on working: what looks wrong is looked at again before
+it is called a fault. It changes nothing, but for reservations of the write queue, which it counts anew.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+from store.db import Database
+from store.keyring import Keyring
+from store.queue import Queue
+from store.services import verify_log, verify_parts
+from store.services.verify_log import Sum
+from store.tables import spans
+from store.tables import verify as table
+from store.tables.verify import FIRST, Key, PartRow
+
+_BATCH: Final = 500
+_MOST_LISTED: Final = 1_000
+_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong, and where."""
+
+    kind: str
+    scope_id: UUID | None
+    id: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What was checked, what is wrong with it, and what was not looked at."""
+
+    checked: Counter[str] = field(default_factory=Counter)
+    faults: list[Fault] = field(default_factory=list)
+    # Faults beyond those that are listed.
+    unlisted: int = 0
+    not_checked: list[str] = field(default_factory=list)
+
+    @property
+    def sound(self) -> bool:
+        """Say whether nothing wrong was found in what was looked at."""
+        return not self.faults
+
+    def add(self, kind: str, scope: UUID | None, where: object) -> None:
+        """Note a fault."""
+        if len(self.faults) < _MOST_LISTED:
+            self.faults.append(Fault(kind, scope, str(where)))
+        else:
+            self.unlisted += 1
+
+
+async def verify(
+    database: Database, keyring: Keyring, queue: Queue | None = None, *, batch: int = _BATCH
+) -> Report:
+    """Check everything; Unavailable where something cannot be reached, which says nothing about what is stored."""
+    report = Report()
+    check = _Check(database, keyring, report, batch)
+    await check.buckets()
+    parts = await check.parts()
+    await check.bodies()
+    await check.leaves(parts)
+    await check.gaps()
+    report.not_checked += [
+        "the proof log beyond the leaves that wait for it",
+        "export bundles, backups and mirrors",
+        "content whose bucket has expired, and metadata of which only a hash stays",
+    ]
+    if queue is None:
+        report.not_checked.append("the write queue")
+    else:
+        await _check_queue(queue, report)
+    return report
+
+
+class _Check:
+    """One run over the database."""
+
+    def __init__(self, database: Database, keyring: Keyring, report: Report, batch: int) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._report = report
+        self._batch = batch
+
+    async def buckets(self) -> None:
+        """Every live bucket has a key and a partition; of a destroyed one no key is left."""
+        async with self._database.connection() as connection:
+            attached = {span.span_start for span in await spans.attached(connection)}
+        last = FIRST
+        while True:
+            async with self._database.connection() as connection:
+                rows = await table.buckets_after(connection, last, self._batch)
+            for row in rows:
+                has_key = self._keyring.has_bucket_key(row.scope_id, row.bucket_id)
+                if row.state == "live" and not has_key:
+                    self._report.add("bucket_key_missing", row.scope_id, row.bucket_id)
+                if row.state == "live" and row.span_start not in attached:
+                    self._report.add("partition_missing", row.scope_id, row.bucket_id)
+                if row.state == "destroyed" and has_key:
+                    self._report.add("bucket_key_left", row.scope_id, row.bucket_id)
+            self._report.checked["buckets"] += len(rows)
+            if len(rows) < self._batch:
+                return
+            last = (rows[-1].scope_id, rows[-1].bucket_id)
+
+    async def parts(self) -> Sum:
+        """Every part is what it was committed to; return which parts there are."""
+        seen, last = Sum(), FIRST
+        while True:
+            async with self._database.transaction() as connection:
+                await table.from_one_instant(connection)
+                rows = await table.parts_after(connection, last, self._batch)
+                bodies = await verify_parts.bodies_of(connection, rows)
+            suspects = []
+            for row in rows:
+                seen.add(row.key)
+                if any(True for _ in verify_parts.faults_of(row, bodies.get(row.key), self._keyring)):
+                    suspects.append(row.key)
+            self._report.checked["parts"] += len(rows)
+            self._report.checked["bodies"] += len(bodies)
+            if suspects:
+                await self._look_again(suspects)
+            if len(rows) < self._batch:
+                return seen
+            last = rows[-1].key
+
+    async def _look_again(self, keys: Sequence[Key]) -> None:
+        """A bucket that expired, or a part that was purged meanwhile, is no fault."""
+        async with self._database.transaction() as connection:
+            await table.from_one_instant(connection)
+            rows: list[PartRow] = await table.parts_named(connection, keys)
+            bodies = await verify_parts.bodies_of(connection, rows)
+        for row in rows:
+            for kind in verify_parts.faults_of(row, bodies.get(row.key), self._keyring):
+                self._report.add(kind, row.scope_id, row.evidence)
+
+    async def bodies(self) -> None:
+        """Every body belongs to a part that may have one, in its span."""
+        last = (_BEGINNING, *FIRST)
+        while True:
+            async with self._database.connection() as connection:
+                rows = await table.bodies_after(connection, last, self._batch)
+                strays = [
+                    row
+                    for row in rows
+                    if row.state in (None, "purged", "lost_in_restore") or row.part_span != row.span_start
+                ]
+                found = await table.bodies_stray(connection, strays) if strays else []
+            for scope, evidence in found:
+                self._report.add("body_without_part", scope, evidence)
+            if len(rows) < self._batch:
+                return
+            last = rows[-1][:3]
+
+    async def leaves(self, parts: Sum) -> None:
+        """Every part has exactly one leaf, and it says what the part was committed to."""
+        seen, pending = Sum(), []
+        async for leaf in verify_log.all_leaves(self._database, self._batch):
+            self._report.checked["leaves"] += 1
+            try:
+                key = verify_log.part_of(leaf)
+            except ValueError:
+                self._report.add("leaf_unreadable", leaf.scope_id, leaf.id)
+                continue
+            if key is not None:
+                seen.add(key)
+                pending.append((leaf, key))
+            if len(pending) == self._batch:
+                await self._compare(pending)
+                pending = []
+        await self._compare(pending)
+        if seen != parts:
+            missing, several = await verify_log.unmatched(self._database, self._batch)
+            for kind, keys in (("leaf_missing", missing), ("leaf_twice", several)):
+                for scope, evidence in keys:
+                    self._report.add(kind, scope, evidence)
+
+    async def _compare(self, leaves: Sequence[tuple[table.Leaf, Key]]) -> None:
+        if not leaves:
+            return
+        async with self._database.connection() as connection:
+            rows = await table.committed(connection, [key for _, key in leaves])
+        for kind, (scope, evidence) in verify_log.faults_of(leaves, rows):
+            self._report.add(kind, scope, evidence)
+
+    async def gaps(self) -> None:
+        """A gap that names the part that came after all names one that is there, under the same identity."""
+        last = (*FIRST, UUID(int=0))
+        while True:
+            async with self._database.connection() as connection:
+                rows = await table.superseded_after(connection, last, self._batch)
+            for row in rows:
+                if not row.there:
+                    self._report.add("superseded_by_nothing", row.scope_id, row.gap_id)
+            self._report.checked["superseded gaps"] += len(rows)
+            if len(rows) < self._batch:
+                return
+            last = rows[-1][:3]
+
+
+async def _check_queue(queue: Queue, report: Report) -> None:
+    """Reservations say what the streams hold; those that did not are counted anew by the question itself."""
+    for shard in queue.shards:
+        wrong = await queue.recount(shard)
+        report.checked["queue shards"] += 1
+        if wrong:
+            report.add("reservations_wrong", None, f"shard {shard}: {wrong}")
