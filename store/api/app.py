@@ -14,6 +14,7 @@ from store.api import (
     content,
     health,
     keys,
+    operations,
     reads,
     receipts,
     runs,
@@ -38,6 +39,7 @@ ROUTERS: Final[Sequence[Router]] = (
     sources.router,
     scopes.router,
     keys.router,
+    operations.router,
     health.router,
 )
 
