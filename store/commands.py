@@ -89,7 +89,7 @@ async def purge(said: argparse.Namespace) -> int:
 
 
 async def verify(said: argparse.Namespace) -> int:
-    """Check everything that is stored, and say what was found and what was not looked at; 1 where something is wrong."""
+    """Check everything that is stored; say what was found and what was not looked at. 1 where something is wrong."""
     async with opened(said) as services:
         report = await checking.verify(services.database, services.keyring, services.queue)
     for what, count in sorted(report.checked.items()):

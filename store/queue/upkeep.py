@@ -72,7 +72,7 @@ class Upkeep:
             return int(await RECOUNT.run(self._patient, named, [keys.prefix, len(scopes)]))
 
     async def rewrite_file(self) -> None:
-        """Have the file that the server keeps written anew, and return when it is: it then holds nothing settled before.
+        """Have the file that the server keeps written anew and wait for it: it then holds nothing settled before.
 
         A rewriting under way began earlier, so that it is waited for and another one begun. Where the server keeps
         snapshots and no append-only file, that is a snapshot.

@@ -71,7 +71,9 @@ async def test_a_span_goes_as_one_act_over_all_scopes(
         run = await new_run(database_url, scope, retain_until=span + timedelta(hours=1))
         await new_parts(database_url, scope, run, number * 3)
         counts[scope] = number * 3
-    before = await scalar(database_url, "SELECT xmin::text || ctid::text FROM parts ORDER BY evidence LIMIT 1")
+    before = await scalar(
+        database_url, "SELECT xmin::text || ctid::text FROM parts ORDER BY evidence LIMIT 1"
+    )
     await end_span(database_url, span)
 
     assert await expiry.due()
@@ -85,7 +87,10 @@ async def test_a_span_goes_as_one_act_over_all_scopes(
     assert not {key for key in keyring.bucket_keys() if key[1] in await _destroyed(database_url)}
     rows = {leaf["b"]: leaf["n"] for leaf in await leaves(database_url) if leaf["k"] == "expire"}
     assert sorted(rows.values()) == sorted(counts.values())
-    assert await scalar(database_url, "SELECT xmin::text || ctid::text FROM parts ORDER BY evidence LIMIT 1") == before
+    assert (
+        await scalar(database_url, "SELECT xmin::text || ctid::text FROM parts ORDER BY evidence LIMIT 1")
+        == before
+    )
 
 
 async def _destroyed(url: str) -> set[object]:
@@ -123,12 +128,18 @@ async def test_nothing_goes_before_its_time(
 
 
 async def test_a_clock_that_went_back_destroys_nothing(
-    expiry: Expiry, database: Database, keyring: Keyring, database_url: str, capsys: pytest.CaptureFixture[str]
+    expiry: Expiry,
+    database: Database,
+    keyring: Keyring,
+    database_url: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     await new_scope(database_url)
     await ensure_buckets(database, keyring, span_s=DAY)
     await end_span(database_url, await _span(database_url))
-    await execute(database_url, "INSERT INTO leases (duty, seen_at) VALUES ('expiry', now() + interval '1 hour')")
+    await execute(
+        database_url, "INSERT INTO leases (duty, seen_at) VALUES ('expiry', now() + interval '1 hour')"
+    )
 
     assert await expiry.run() == {"clock_back": 1}
 
@@ -137,7 +148,11 @@ async def test_a_clock_that_went_back_destroys_nothing(
 
 
 async def test_a_clock_that_jumped_ahead_lets_one_span_a_minute_go_with_an_alarm(
-    expiry: Expiry, database: Database, keyring: Keyring, database_url: str, capsys: pytest.CaptureFixture[str]
+    expiry: Expiry,
+    database: Database,
+    keyring: Keyring,
+    database_url: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     await new_scope(database_url)
     await ensure_buckets(database, keyring, span_s=DAY)
@@ -167,7 +182,8 @@ async def test_spans_of_seconds_are_let_go_as_fast_as_they_end(
             await asyncio.sleep(0.1)
 
     assert await scalar(
-        database_url, "SELECT bool_and(state = 'destroyed') FROM buckets WHERE bucket_id IN (SELECT bucket_id FROM parts)"
+        database_url,
+        "SELECT bool_and(state = 'destroyed') FROM buckets WHERE bucket_id IN (SELECT bucket_id FROM parts)",
     )
     assert sum(leaf["n"] for leaf in await leaves(database_url)) == 2
 
@@ -177,7 +193,12 @@ STEPS = ["_expire", "_detach", "_drop_table", "_destroy_keys", "_mark"]
 
 @pytest.mark.parametrize("step", STEPS)
 async def test_a_crash_at_any_step_is_continued(
-    step: str, expiry: Expiry, database: Database, keyring: Keyring, database_url: str, monkeypatch: pytest.MonkeyPatch
+    step: str,
+    expiry: Expiry,
+    database: Database,
+    keyring: Keyring,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for _ in range(2):
         scope = await new_scope(database_url)

@@ -68,13 +68,19 @@ async def new_scope(
     return scope
 
 
-async def new_run(url: str, scope: UUID, *, retain_until: datetime, state: str = "open", run: str | None = None) -> UUID:
+async def new_run(
+    url: str, scope: UUID, *, retain_until: datetime, state: str = "open", run: str | None = None
+) -> UUID:
     uid = ids.new_run_uid()
     await execute(
         url,
-        "INSERT INTO runs (scope_id, run_uid, run, mode, content, sampled, kinds, retain_until, owner_key, policy_version)"
+        "INSERT INTO runs (scope_id, run_uid, run, mode, content, sampled, kinds, retain_until, owner_key,"
+        " policy_version)"
         " VALUES ($1, $2, $3, 'normal', 'allow', true, ARRAY['logical-request', 'observable-output'], $4, 'k', 1)",
-        scope, uid, run or f"r-{uid.hex[-8:]}", retain_until,
+        scope,
+        uid,
+        run or f"r-{uid.hex[-8:]}",
+        retain_until,
     )
     if state == "closing":
         await execute(url, "UPDATE runs SET state = 'closing', closing_at = now() WHERE run_uid = $1", uid)
@@ -82,8 +88,15 @@ async def new_run(url: str, scope: UUID, *, retain_until: datetime, state: str =
 
 
 async def new_parts(
-    url: str, scope: UUID, run: UUID, count: int = 1, *, instant: datetime | None = None, source_set: bytes | None = None,
-    session: str | None = None, first: int = 1,
+    url: str,
+    scope: UUID,
+    run: UUID,
+    count: int = 1,
+    *,
+    instant: datetime | None = None,
+    source_set: bytes | None = None,
+    session: str | None = None,
+    first: int = 1,
 ) -> list[UUID]:
     """Parts with bodies, as a writer leaves them, in the scope's bucket for `instant` (default: the run's end)."""
     connection = await asyncpg.connect(url)
@@ -92,18 +105,29 @@ async def new_parts(
             instant = await connection.fetchval("SELECT retain_until FROM runs WHERE run_uid = $1", run)
         bucket, start = await connection.fetchrow(
             "SELECT bucket_id, span_start FROM buckets WHERE scope_id = $1 AND span_start <= $2 AND span_end > $2",
-            scope, instant,
+            scope,
+            instant,
         )
-        evidence = [ids.new_evidence_id() for _ in range(count)]
+        evidence: list[UUID] = [ids.new_evidence_id() for _ in range(count)]
         async with connection.transaction():
             await connection.executemany(
-                "INSERT INTO parts (scope_id, evidence, run_uid, exchange, attempt, kind, bucket_id, span_start, session,"
-                " sequence, size_class, media_type, completeness, vantage, source_set, received_at, stored_at, commitment,"
-                " meta_commitment, meta_opening) VALUES ($1, $2, $3, $4, 'a', 'logical-request', $5, $6, $7, $8, 256,"
+                "INSERT INTO parts (scope_id, evidence, run_uid, exchange, attempt, kind, bucket_id, span_start,"
+                " session, sequence, size_class, media_type, completeness, vantage, source_set, received_at,"
+                " stored_at, commitment, meta_commitment, meta_opening) VALUES ($1, $2, $3, $4, 'a', 'logical-request', $5, $6, $7, $8, 256,"
                 " 'text/plain', 'complete', 'sdk', $9, now(), now(), $10, $10, $10)",
                 [
-                    (scope, each, run, f"x{number}-{each.hex[-8:]}", bucket, start, session, number if session else None,
-                     source_set, bytes(32))
+                    (
+                        scope,
+                        each,
+                        run,
+                        f"x{number}-{each.hex[-8:]}",
+                        bucket,
+                        start,
+                        session,
+                        number if session else None,
+                        source_set,
+                        bytes(32),
+                    )
                     for number, each in enumerate(evidence, first)
                 ],
             )
@@ -121,7 +145,10 @@ async def leaves(url: str) -> list[dict[str, Any]]:
     """Every leaf in the outbox, oldest first."""
     connection = await asyncpg.connect(url)
     try:
-        return [json.loads(row["leaf"]) for row in await connection.fetch("SELECT leaf FROM log_queue ORDER BY id")]
+        return [
+            json.loads(row["leaf"])
+            for row in await connection.fetch("SELECT leaf FROM log_queue ORDER BY id")
+        ]
     finally:
         await connection.close()
 
@@ -129,4 +156,6 @@ async def leaves(url: str) -> list[dict[str, Any]]:
 async def end_span(url: str, span_start: datetime) -> None:
     """Let a span's end be past, as if time had gone on; the partition keeps its name and bounds."""
     await execute(url, "ALTER TABLE buckets DROP CONSTRAINT IF EXISTS buckets_span_forward")
-    await execute(url, "UPDATE buckets SET span_end = now() - interval '1 second' WHERE span_start = $1", span_start)
+    await execute(
+        url, "UPDATE buckets SET span_end = now() - interval '1 second' WHERE span_start = $1", span_start
+    )
