@@ -5,8 +5,10 @@ A name that is there twice has two readers and two meanings (edge case 6): such 
 
 import asyncio
 import json
+import re
 from typing import Any, Final
 
+import msgspec
 from litestar import Request
 
 from policies.reasons import Reason
@@ -15,6 +17,7 @@ from store.errors import CustodyError, Malformed
 
 MOST_BYTES: Final = 64 * 1024
 _JSON: Final = "application/json"
+_PATH: Final = re.compile(r"at `\$\.?([a-z_.\[\]0-9]+)`$")
 
 
 async def unambiguous(request: Request[Any, Any, Any]) -> None:
@@ -29,6 +32,7 @@ async def unambiguous(request: Request[Any, Any, Any]) -> None:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
         raise CustodyError(Reason.UNSUPPORTED_MEDIA, "the body is application/json")
     check(body)
+    _strictly(body, request)
 
 
 def check(body: bytes) -> None:
@@ -46,6 +50,20 @@ async def _body(request: Request[Any, Any, Any]) -> bytes:
             return await request.body()
     except TimeoutError:
         raise CustodyError(Reason.INTERRUPTED, "the body did not arrive in time") from None
+
+
+def _strictly(body: bytes, request: Request[Any, Any, Any]) -> None:
+    """Refuse what the framework would guess at: it takes "3" for a number and "1" for true."""
+    data = request.route_handler.parsed_fn_signature.parameters.get("data")
+    if data is None:
+        return
+    try:
+        msgspec.json.decode(body, type=data.annotation)
+    except msgspec.ValidationError as fault:
+        # The message may quote a value or an unknown name; the path in it holds names of ours only.
+        found = _PATH.search(str(fault))
+        where = f": {found[1]}" if found else ""
+        raise Malformed(detail=f"the body is not as /schema says{where}") from None
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -9,7 +9,7 @@ import msgspec
 
 from policies.kinds import Dispatch, Kind, SaidBy, Settlement
 from policies.outcomes import Account
-from policies.reasons import Mark, Reason
+from policies.reasons import Mark
 from store.tables.run_pages import AttemptRow, GapRow, RunRow
 
 
@@ -105,7 +105,8 @@ class GapItem(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     said_by: SaidBy | None
-    reason: Reason | Mark
+    # A Reason or a Mark; the encoder knows no union of two closed lists of words.
+    reason: str
     session: str | None = None
     ranges: list[tuple[int, int]] | None = None
     merged: int = 0

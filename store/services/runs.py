@@ -26,7 +26,7 @@ from store.tables.runs import CapturedPart, RunRow
 
 _REMEMBERED: Final = 50_000
 # Who owns a run never changes and its sources only grow, of which every process is told; this is for a word unheard.
-_ROW_AGE_S: Final = 60.0
+_ROW_AGE_S: Final = 5.0
 
 
 class KeyOfScope(Protocol):

@@ -1,0 +1,126 @@
+"""Whether a process says what it lacks, counts without naming anybody, and writes one line a request."""
+
+import io
+import json
+from pathlib import Path
+
+import asyncpg
+
+from policies.kinds import Kind
+from policies.reasons import Reason
+from store import logging
+from store.ids import new_id
+from tests.support.api import problem, running, settings_for
+from tests.support.outages import NO_POSTGRES, NOWHERE, postgres_away
+
+
+async def test_it_lives_and_is_ready(database_url: str, redis_url: str, keys_dir: Path):
+    async with running(settings_for(database_url, redis_url, keys_dir, build_commit="0123abc")) as api:
+        alive = (await api.client.get("/livez")).json()
+        ready = await api.client.get("/readyz")
+
+    assert (alive["status"], alive["commit"]) == ("alive", "0123abc")
+    assert alive["started_at"].endswith("Z")
+    assert (ready.status_code, ready.json()) == (200, {"ready": True, "missing": [], "canary_age_s": None})
+
+
+async def test_it_starts_without_postgres_and_redis_and_says_what_is_missing(keys_dir: Path):
+    async with running(settings_for(NO_POSTGRES, NOWHERE, keys_dir)) as api:
+        alive = await api.client.get("/livez")
+        ready = await api.client.get("/readyz")
+        counted = await api.client.get("/metrics")
+        refused = await api.client.get(
+            "/v1/keys", headers={"Authorization": "Bearer ck_operator_" + "0" * 16 + "_" + "A" * 43}
+        )
+
+    assert alive.status_code == 200
+    assert ready.status_code == 503
+    assert ready.json()["missing"][0] == "Postgres does not answer"
+    assert len(ready.json()["missing"]) == 2
+    assert 'custody_unanswered{what="queue"} 1.0' in counted.text
+    assert 'custody_unanswered{what="database"} 1.0' in counted.text
+    assert (refused.status_code, problem(refused)["reason"]) == (503, "store_unavailable")
+
+
+async def test_a_database_without_the_schema_is_named(postgres_url: str, redis_url: str, keys_dir: Path):
+    async with running(settings_for(postgres_url, redis_url, keys_dir)) as api:
+        ready = await api.client.get("/readyz")
+
+    assert ready.status_code == 503
+    assert len(ready.json()["missing"]) == 1
+
+
+async def test_it_is_ready_again_when_postgres_is_back(
+    postgres_url: str, database_url: str, redis_url: str, keys_dir: Path
+):
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        assert (await api.client.get("/readyz")).status_code == 200
+        async with postgres_away(postgres_url, database_url):
+            away = await api.client.get("/readyz")
+        back = await api.client.get("/readyz")
+
+    assert (away.status_code, away.json()["missing"]) == (503, ["Postgres does not answer"])
+    assert back.status_code == 200
+
+
+async def test_the_age_of_the_last_canary_is_shown(database_url: str, redis_url: str, keys_dir: Path):
+    connection = await asyncpg.connect(database_url)
+    await connection.execute(
+        "INSERT INTO leases (duty, holder, last_success, last_outcome) "
+        "VALUES ('canary', $1, now() - interval '90 s', 'ok')",
+        new_id(),
+    )
+    await connection.close()
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        ready = (await api.client.get("/readyz")).json()
+        counted = (await api.client.get("/metrics")).text
+
+    assert 90 <= ready["canary_age_s"] < 120
+    assert 'custody_duty_success_age_seconds{duty="canary"} 9' in counted
+
+
+async def test_counts_name_closed_words_only(database_url: str, redis_url: str, keys_dir: Path):
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        scope = await api.scope("scope-CANARY")
+        runtime = await api.runtime(scope)
+        await api.client.put("/v1/runs/run-CANARY", json={}, headers=runtime)
+        api.services.metrics.refused(Kind.LOGICAL_REQUEST, Reason.CAPACITY_EXCEEDED)
+        counted = await api.client.get("/metrics")
+
+    assert counted.headers["content-type"].startswith("text/plain")
+    assert 'custody_request_seconds_count{method="PUT",status="2xx"} 1.0' in counted.text
+    assert 'custody_queue_parts{shard="0"} 0.0' in counted.text
+    assert "CANARY" not in counted.text
+    assert str(scope.scope_id) not in counted.text
+
+
+async def test_a_request_leaves_one_line_with_its_route_and_none_of_its_values(
+    database_url: str, redis_url: str, keys_dir: Path
+):
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        scope = await api.scope()
+        runtime = await api.runtime(scope)
+        lines = io.StringIO()
+        logging.configure(stream=lines)
+        try:
+            await api.client.put(
+                "/v1/runs/run-1?note=CANARY-1",
+                json={"labels": {"a": "CANARY-2"}, "subject": "CANARY-3"},
+                headers=runtime,
+            )
+            await api.client.get("/CANARY-4")
+            await api.client.put("/v1/runs/run-1", json={"mode": "CANARY-5"}, headers=runtime)
+        finally:
+            logging.configure()
+
+    said = [json.loads(line) for line in lines.getvalue().splitlines()]
+    requests = [line for line in said if line["event"] == "request"]
+    assert [(line["route"], line["status"], line["reason"]) for line in requests] == [
+        ("/v1/runs/{run}", 201, None),
+        (None, 404, "not_found"),
+        ("/v1/runs/{run}", 400, "malformed_request"),
+    ]
+    assert requests[0]["key_id"] == runtime["Authorization"].split("_")[2]
+    assert requests[0]["scope_id"] == str(scope.scope_id)
+    assert "CANARY" not in lines.getvalue()
+    assert runtime["Authorization"].rpartition("_")[2] not in lines.getvalue()

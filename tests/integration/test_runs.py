@@ -1,0 +1,420 @@
+"""Declaring runs over the wire: what is admitted, how a run is narrowed, and what outages change."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from policies.kinds import Role
+from policies.revocation import Binding
+from store import tickets
+from store.clock import utc_now
+from store.errors import Unavailable
+from store.queue import RunKey
+from store.services.admission import Sending
+from store.services.scopes import Scope
+from tests.support.api import Api, bearer, problem, running, settings_for
+from tests.support.outages import NOWHERE, postgres_away
+
+
+@pytest.fixture
+async def api(database_url: str, redis_url: str, keys_dir: Path) -> AsyncIterator[Api]:
+    async with running(settings_for(database_url, redis_url, keys_dir, run_view_age="100ms")) as api:
+        yield api
+
+
+@pytest.fixture
+async def scope(api: Api) -> Scope:
+    return await api.scope()
+
+
+@pytest.fixture
+async def runtime(api: Api, scope: Scope) -> dict[str, str]:
+    return await api.runtime(scope)
+
+
+async def declare(api: Api, headers: dict[str, str], run: str = "run-1", **said: Any) -> httpx.Response:
+    return await api.client.put(f"/v1/runs/{run}", json=said, headers=headers)
+
+
+async def row(database_url: str, run: str = "run-1") -> asyncpg.Record:
+    connection = await asyncpg.connect(database_url)
+    try:
+        found = await connection.fetchrow("SELECT *, now() AS now FROM runs WHERE run = $1", run)
+    finally:
+        await connection.close()
+    assert isinstance(found, asyncpg.Record)
+    return found
+
+
+async def test_a_declaration_answers_the_whole_admission(api: Api, scope: Scope, runtime: dict[str, str]):
+    response = await declare(
+        api, runtime, retention="2d", labels={"team": "search"}, sources=[{"source": "doc-7", "version": 3}]
+    )
+
+    answer = response.json()
+    assert response.status_code == 201
+    assert answer | {"ticket": "", "ticket_expires_at": "", "retain_until": ""} == {
+        "run_id": "run-1",
+        "admitted": True,
+        "reason": None,
+        "mode": "normal",
+        "content": "allow",
+        "kinds": ["logical-request", "observable-output"],
+        "limits": {
+            "part_bytes": 262_144,
+            "run_parts": 128,
+            "run_bytes": 16 << 20,
+            "run_waiting_parts": 32,
+            "run_waiting_bytes": 4 << 20,
+            "run_waiting_notes": 128,
+        },
+        "retain_until": "",
+        "policy_version": 1,
+        "ticket": "",
+        "ticket_expires_at": "",
+        "effective": "now",
+        "sources": [{"source": "doc-7", "version": 3}],
+    }
+    ticket = tickets.read(api.services.keyring.token_key("ticket"), answer["ticket"], utc_now())
+    assert (ticket.scope, ticket.run, ticket.shared) == (scope.scope_id, "run-1", False)
+    assert ticket.key_id == runtime["Authorization"].split("_")[2]
+    assert ticket.retain_until == datetime.fromisoformat(answer["retain_until"])
+
+
+async def test_retention_is_fixed_by_database_time(api: Api, runtime: dict[str, str], database_url: str):
+    answer = (await declare(api, runtime, retention="2d")).json()
+
+    kept = await row(database_url)
+    assert kept["retain_until"] == kept["declared_at"] + timedelta(days=2)
+    assert datetime.fromisoformat(answer["retain_until"]) == kept["retain_until"]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"mode": "temporary"}, "temporary_mode"),
+        ({"content": "opt_out"}, "content_opt_out"),
+        ({"mode": "temporary", "content": "opt_out"}, "temporary_mode"),
+        ({"erase": True}, "erased"),
+    ],
+)
+async def test_a_run_that_is_not_admitted_says_why_and_has_no_ticket(
+    api: Api, scope: Scope, runtime: dict[str, str], said: dict[str, Any], reason: str
+):
+    answer = (await declare(api, runtime, **said)).json()
+    view = await api.services.runs.view(RunKey(scope.scope_id, "run-1"))
+
+    assert (answer["admitted"], answer["reason"], answer["ticket"]) == (False, reason, None)
+    assert view is not None
+    assert view.state == reason
+
+
+async def test_the_strictest_wins_and_widening_is_ignored(api: Api, runtime: dict[str, str]):
+    first = (
+        await declare(api, runtime, retention="2d", labels={"a": "1"}, sources=[{"source": "s1"}])
+    ).json()
+    longer = (await declare(api, runtime, retention="20d", sources=[{"source": "s2"}])).json()
+    shorter = (await declare(api, runtime, retention="1d", labels={"a": "2"})).json()
+    opted_out = (await declare(api, runtime, content="opt_out")).json()
+    back = (await declare(api, runtime, content="allow", retention="2d")).json()
+
+    assert longer["retain_until"] == first["retain_until"]
+    assert longer["sources"] == [{"source": "s1", "version": None}, {"source": "s2", "version": None}]
+    assert shorter["retain_until"] < first["retain_until"]
+    assert (opted_out["admitted"], opted_out["reason"]) == (False, "content_opt_out")
+    assert (back["admitted"], back["content"]) == (False, "opt_out")
+    assert back["retain_until"] == shorter["retain_until"]
+
+
+async def test_labels_and_subject_are_set_once_and_the_subject_is_kept_only_as_a_hash(
+    api: Api, runtime: dict[str, str], database_url: str
+):
+    await declare(api, runtime, labels={"team": "search", "stage": "two"}, subject="person-CANARY")
+    await declare(api, runtime, labels={"team": "other"}, subject="person-other")
+
+    kept = await row(database_url)
+    assert kept["labels"] == ["stage=two", "team=search"]
+    assert len(kept["subject"]) == 32
+    assert "CANARY" not in repr(dict(kept))
+
+
+async def test_a_temporary_run_keeps_its_id_and_mode_and_nothing_else(
+    api: Api, runtime: dict[str, str], database_url: str
+):
+    said: dict[str, Any] = {"labels": {"a": "b"}, "subject": "x", "sources": [{"source": "s"}]}
+    await declare(api, runtime, mode="temporary", **said)
+    await declare(api, runtime, mode="normal", **said)
+
+    kept = await row(database_url)
+    assert (kept["mode"], kept["labels"], kept["subject"], kept["default_set"]) == (
+        "temporary",
+        [],
+        None,
+        None,
+    )
+
+
+async def test_a_normal_run_that_turns_temporary_is_an_opt_out_and_stays_findable(
+    api: Api, runtime: dict[str, str], database_url: str
+):
+    await declare(api, runtime, subject="x")
+
+    answer = (await declare(api, runtime, mode="temporary")).json()
+
+    assert (answer["reason"], (await row(database_url))["mode"]) == ("temporary_mode", "temporary")
+    assert (await row(database_url))["subject"] is not None
+
+
+async def test_only_the_declaring_key_speaks_for_a_run_unless_it_is_shared(
+    api: Api, scope: Scope, runtime: dict[str, str]
+):
+    other = await api.runtime(scope)
+    await declare(api, runtime, "mine")
+    await declare(api, runtime, "ours", shared=True)
+
+    mine = await declare(api, other, "mine")
+    ours = await declare(api, other, "ours")
+    await declare(api, runtime, "ours", shared=False)
+    no_longer = await declare(api, other, "ours")
+
+    for refused in (mine, no_longer):
+        assert (refused.status_code, problem(refused)["reason"]) == (403, "permission_denied")
+    assert (ours.status_code, ours.json()["admitted"]) == (200, True)
+
+
+async def test_the_same_run_id_in_two_scopes_is_two_runs(api: Api, runtime: dict[str, str]):
+    foreign = await api.runtime(await api.scope("foreign"))
+    await declare(api, runtime, content="opt_out")
+
+    assert (await declare(api, foreign)).status_code == 201
+
+
+async def test_sampling_is_drawn_once_and_by_run(api: Api, database_url: str):
+    scope = await api.scope("sampled", sampling=0.5)
+    runtime = await api.runtime(scope)
+
+    answers = {f"r{n}": (await declare(api, runtime, f"r{n}")).json() for n in range(40)}
+    again = {run: (await declare(api, runtime, run)).json() for run in answers}
+
+    reasons = {answer["reason"] for answer in answers.values()}
+    assert reasons == {None, "not_sampled"}
+    assert {run: answer["reason"] for run, answer in again.items()} == {
+        run: answer["reason"] for run, answer in answers.items()
+    }
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"retention": 3},
+        {"retention": "3"},
+        {"retention": "-1d"},
+        {"retention": ""},
+        {"mode": "CANARY"},
+        {"content": "false"},
+        {"surprise": 1},
+        {"labels": {"a=b": "c"}},
+        {"labels": {"a": "x" * 257}},
+        {"labels": {"a": "nul\x00"}},
+        {"labels": {str(n): "x" for n in range(17)}},
+        {"labels": {"": "x"}},
+        {"sources": [{"source": f"s{n}"} for n in range(33)]},
+        {"sources": [{"source": "../x"}]},
+        {"sources": [{"source": "x", "version": 0}]},
+        {"subject": ""},
+        {"subject": "x" * 257},
+        {"shared": "yes"},
+    ],
+)
+async def test_a_declaration_that_is_not_understood_declares_nothing(
+    api: Api, scope: Scope, runtime: dict[str, str], said: dict[str, Any]
+):
+    response = await declare(api, runtime, **said)
+
+    assert (response.status_code, problem(response)["reason"]) == (400, "malformed_request")
+    assert "CANARY" not in response.text
+    assert await api.services.runs.view(RunKey(scope.scope_id, "run-1")) is None
+
+
+@pytest.mark.parametrize("run", ["-x", ".hidden", "x" * 129, "a%20b", "%C3%A4"])
+async def test_a_run_that_is_no_id_is_refused(api: Api, runtime: dict[str, str], run: str):
+    response = await declare(api, runtime, run)
+
+    assert response.status_code == 400
+
+
+async def test_more_sources_over_all_declarations_than_one_may_name_are_refused(
+    api: Api, runtime: dict[str, str]
+):
+    await declare(api, runtime, sources=[{"source": f"a{n}"} for n in range(20)])
+
+    response = await declare(api, runtime, sources=[{"source": f"b{n}"} for n in range(13)])
+
+    assert (response.status_code, problem(response)["reason"]) == (400, "malformed_request")
+
+
+@pytest.mark.parametrize("role", [Role.REVIEWER, Role.AUDITOR, Role.OPERATOR])
+async def test_only_runtimes_declare(api: Api, scope: Scope, role: Role):
+    response = await declare(api, bearer(await api.key(role, scope.scope_id)))
+
+    assert (response.status_code, problem(response)["reason"]) == (403, "permission_denied")
+
+
+async def test_a_stricter_policy_narrows_runs_that_are_declared_again(
+    api: Api, scope: Scope, runtime: dict[str, str]
+):
+    first = (await declare(api, runtime)).json()
+    policy = {"kinds": ["logical-request"], "retention": {"max": "1d"}, "limits": {"run_parts": 5}}
+    await api.services.scopes.put_policy(scope.scope_id, policy, "operator")
+
+    again = (await declare(api, runtime)).json()
+
+    assert again["kinds"] == ["logical-request"]
+    assert again["retain_until"] < first["retain_until"]
+    assert (again["policy_version"], again["limits"]["run_parts"]) == (2, 5)
+    view = await api.services.queue.run_view(RunKey(scope.scope_id, "run-1"))
+    assert view is not None
+    assert view.policy_version == 2
+
+
+async def test_erasing_marks_the_run_and_asks_for_its_destruction_once(
+    api: Api, runtime: dict[str, str], database_url: str
+):
+    await declare(api, runtime)
+    answers = [(await declare(api, runtime, erase=True)).json() for _ in range(2)]
+
+    kept = await row(database_url)
+    connection = await asyncpg.connect(database_url)
+    erasures = await connection.fetch("SELECT target_kind, run_uid, state FROM erasures")
+    await connection.close()
+    assert {answer["reason"] for answer in answers} == {"erased"}
+    assert kept["erased"]
+    assert [tuple(each) for each in erasures] == [("run", kept["run_uid"], "accepted")]
+
+
+async def test_ten_declare_one_run_at_once_and_all_are_answered_the_same(api: Api, runtime: dict[str, str]):
+    answers = await asyncio.gather(*[declare(api, runtime, retention=f"{days}d") for days in range(1, 11)])
+
+    assert sorted(answer.status_code for answer in answers) == [200] * 9 + [201]
+    last = (await declare(api, runtime)).json()
+    assert last["retain_until"] == min(answer.json()["retain_until"] for answer in answers)
+
+
+async def test_narrowing_reaches_every_process_at_once(api: Api, scope: Scope, runtime: dict[str, str]):
+    # The view of this process, which is not the one that declares.
+    book, key = api.services.runs, RunKey(scope.scope_id, "run-1")
+    await declare(api, runtime)
+    before = await book.view(key)
+
+    await declare(api, runtime, content="opt_out")
+    async with asyncio.timeout(1):
+        while (await book.view(key)) == before:  # noqa: ASYNC110 - another process is what is waited for
+            await asyncio.sleep(0.01)
+
+    after = await book.view(key)
+    assert (before.state, after.state) == ("open", "content_opt_out")  # type: ignore[union-attr] # both are there
+
+
+async def test_a_run_that_redis_forgot_is_known_again_from_the_database(
+    api: Api, scope: Scope, runtime: dict[str, str]
+):
+    book, key = api.services.runs, RunKey(scope.scope_id, "run-1")
+    await declare(api, runtime, sources=[{"source": "doc-7", "version": 3}])
+    await api.services.queue.forget_run(key)
+    book.forget(key)
+
+    view = await book.view(key)
+
+    assert view is not None
+    assert (view.state, view.sources) == ("open", frozenset({Binding("doc-7", 3)}))
+    assert await api.services.queue.run_view(key) is not None
+
+
+async def test_a_run_past_its_retention_is_not_brought_back_into_redis(
+    api: Api, scope: Scope, runtime: dict[str, str], database_url: str
+):
+    book, key = api.services.runs, RunKey(scope.scope_id, "run-1")
+    await declare(api, runtime)
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("UPDATE runs SET retain_until = now()")
+    await connection.close()
+    await api.services.queue.forget_run(key)
+    book.forget(key)
+
+    view = await book.view(key)
+
+    assert view is not None
+    assert view.state == "retention_expired"
+    assert await api.services.queue.run_view(key) is None
+    assert (await declare(api, runtime)).json()["reason"] == "retention_expired"
+
+
+async def test_a_run_that_nobody_declared_is_none(api: Api, scope: Scope):
+    assert await api.services.runs.view(RunKey(scope.scope_id, "nobodys")) is None
+    assert await api.services.runs.reopen(RunKey(scope.scope_id, "nobodys")) is None
+
+
+async def test_gaps_may_be_left_by_whoever_may_declare(api: Api, scope: Scope, runtime: dict[str, str]):
+    owner = runtime["Authorization"].split("_")[2]
+    await declare(api, runtime, "mine")
+    await declare(api, runtime, "ours", shared=True)
+    book = api.services.runs
+
+    async def recordable(key_id: str, run: str) -> bool:
+        return await book.recordable(Sending(key_id, scope.scope_id), RunKey(scope.scope_id, run)) is not None
+
+    assert await recordable(owner, "mine")
+    assert not await recordable("0123456789abcdef", "mine")
+    assert await recordable("0123456789abcdef", "ours")
+    assert not await recordable(owner, "nobodys")
+
+
+async def test_while_redis_is_away_a_narrowing_holds_at_the_write(
+    database_url: str, redis_url: str, keys_dir: Path
+):
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        scope = await api.scope()
+        runtime = await api.runtime(scope)
+        await declare(api, runtime)
+    async with running(settings_for(database_url, NOWHERE, keys_dir)) as cut_off:
+        narrowed = await declare(cut_off, runtime, content="opt_out")
+        new = await declare(cut_off, runtime, "run-2")
+        with pytest.raises(Unavailable, match="queue_unavailable"):
+            await cut_off.services.runs.view(RunKey(scope.scope_id, "run-1"))
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        stale = await api.services.queue.run_view(RunKey(scope.scope_id, "run-1"))
+        again = await declare(api, runtime)
+        lowered = await api.services.queue.run_view(RunKey(scope.scope_id, "run-1"))
+
+    assert (narrowed.status_code, narrowed.json()["effective"]) == (202, "at_write")
+    assert narrowed.json()["reason"] == "content_opt_out"
+    assert (new.status_code, new.json()["admitted"], new.json()["effective"]) == (202, True, "at_write")
+    assert (again.status_code, again.json()["effective"]) == (200, "now")
+    assert stale is not None
+    assert lowered is not None
+    assert (stale.state, lowered.state) == ("open", "content_opt_out")
+
+
+async def test_while_postgres_is_away_declaring_answers_503_and_declared_runs_go_on(
+    api: Api, scope: Scope, runtime: dict[str, str], postgres_url: str, database_url: str
+):
+    await declare(api, runtime)
+    book = api.services.runs
+    known = await book.view(RunKey(scope.scope_id, "run-1"))
+
+    async with postgres_away(postgres_url, database_url):
+        again = await declare(api, runtime)
+        await asyncio.sleep(0.2)
+        still = await book.view(RunKey(scope.scope_id, "run-1"))
+        with pytest.raises(Unavailable, match="store_unavailable"):
+            await book.view(RunKey(scope.scope_id, "unseen"))
+
+    assert again.status_code == 503
+    assert (problem(again)["reason"], problem(again)["retryable"]) == ("store_unavailable", True)
+    assert still == known
