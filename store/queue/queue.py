@@ -158,7 +158,7 @@ class Queue:
         await self._writing.excuse(shard, consumer, entry_ids)
 
     async def begin_alone(self, shard: int, entry_id: str) -> int:
-        """Remember that a writer tries an entry alone; return how often that was begun and never ended, with this one."""
+        """Remember that a writer tries an entry alone; return how often that was begun and not ended, this one too."""
         return await self._writing.begin_alone(shard, entry_id)
 
     async def end_alone(self, shard: int, entry_id: str) -> None:

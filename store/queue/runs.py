@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from policies.limits import RunLimits, ScopeLimits
 from store.queue.connection import CALL_S, translated
 from store.queue.frames import Answer, RunView
-from store.queue.keys import RUNS_CHANNEL, RunKey, ShardKeys, identity_field, names_of, shard_of
+from store.queue.keys import GROUP, RUNS_CHANNEL, RunKey, ShardKeys, identity_field, names_of, shard_of
 from store.queue.scripts import CLOSE, FORGET, NARROW, OPEN, Script
 from store.queue.wire import read_identity
 
@@ -57,7 +57,7 @@ class Runs:
             OPEN,
             [shard.run(key), shard.scope(key.scope), shard.entries],
             [
-                key.run, facts.state, _milliseconds(facts.retain_until),
+                GROUP, key.run, facts.state, _milliseconds(facts.retain_until),
                 int(facts.refresh_limits), facts.captured_parts, facts.captured_bytes,
                 len(new), *_flat(new), len(limits), *_flat(limits),
                 *_flat({identity_field(*names): f"{evidence.hex}s" for *names, evidence in facts.stored}),

@@ -34,6 +34,7 @@ class Waiters:
         self._recent: OrderedDict[str, Settled] = OrderedDict()
         self._narrowed: list[Callable[[RunKey], None]] = []
         self._listener: asyncio.Task[None] | None = None
+        self._closing = False
         self.listening = asyncio.Event()
 
     async def wait(self, evidence: UUID, timeout_s: float) -> Settled | None:
@@ -63,6 +64,8 @@ class Waiters:
 
     async def close(self) -> None:
         """Stop listening."""
+        # redis-py can turn a cancellation that meets it while it connects into an error of its own.
+        self._closing = True
         if self._listener is not None:
             self._listener.cancel()
             await asyncio.gather(self._listener, return_exceptions=True)
@@ -80,7 +83,7 @@ class Waiters:
 
     async def _listen_for_ever(self) -> None:
         failures = 0
-        while True:
+        while not self._closing:
             try:
                 with translated():
                     await self._hear()
@@ -93,7 +96,7 @@ class Waiters:
         async with self._client.pubsub() as subscription:
             await subscription.psubscribe(_SETTLED)
             await subscription.subscribe(RUNS_CHANNEL)
-            while True:
+            while not self._closing:
                 message = await subscription.get_message(timeout=_LISTEN_S)
                 if message is not None:
                     self._heard(message)

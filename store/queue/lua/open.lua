@@ -1,13 +1,13 @@
 -- Let the queue know a run, if it does not; else narrow it, and take over the limits of a newer policy.
 --
 -- KEYS  run, scope, entries
--- ARGV  run's name, state, retain_until, refresh limits (1 or 0), captured parts and bytes,
+-- ARGV  group, run's name, state, retain_until, refresh limits (1 or 0), captured parts and bytes,
 --       number of fields that a new run gets, these (name, value), number of fields of the limits (the first is the
 --       policy version), these, then the stored identities (field, value)
 -- Answers 1 if the run was new.
 
 local run, scope, entries = KEYS[1], KEYS[2], KEYS[3]
-local name, state, retain_until = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local name, state, retain_until = ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 local function put(from, many)
     for at = from, from + 2 * many - 1, 2 do
@@ -18,7 +18,7 @@ end
 
 -- Entries can only be there without their run's hash if that was lost alone; the scope's hash says whether any are.
 local function count_waiting()
-    local is = {parts = number(ARGV[5]), bytes = number(ARGV[6]), wparts = 0, wbytes = 0, wnotes = 0}
+    local is = {parts = number(ARGV[6]), bytes = number(ARGV[7]), wparts = 0, wbytes = 0, wnotes = 0}
     if redis.call('HEXISTS', scope, 'r:' .. name) == 1 then
         local full_name = name_of(run)
         each_entry(entries, function(fields)
@@ -40,17 +40,21 @@ local function count_waiting()
     end
 end
 
-local many = tonumber(ARGV[7])
-local limits_at = 8 + 2 * many
+-- Writers need their group, and a full server would not let them make it: no entry comes in before its run.
+if redis.call('EXISTS', entries) == 0 then
+    redis.call('XGROUP', 'CREATE', entries, ARGV[1], '0', 'MKSTREAM')
+end
+local many = tonumber(ARGV[8])
+local limits_at = 9 + 2 * many
 local limits = tonumber(ARGV[limits_at])
 local known = redis.call('HMGET', run, 'run_uid', 'policy_version')
 narrow(run, state, retain_until)
 if known[1] then
-    if ARGV[4] == '1' and tonumber(ARGV[limits_at + 2]) > number(known[2]) then
+    if ARGV[5] == '1' and tonumber(ARGV[limits_at + 2]) > number(known[2]) then
         put(limits_at + 1, limits)
     end
 else
-    put(8, many)
+    put(9, many)
     local stored_at = put(limits_at + 1, limits)
     put(stored_at, (#ARGV - stored_at + 1) / 2)
     count_waiting()

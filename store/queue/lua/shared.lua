@@ -35,7 +35,7 @@ local function narrow(key, state, retain_until)
     if retain_until and (not is[2] or retain_until < number(is[2])) then
         redis.call('HSET', key, 'retain_until', retain_until)
     end
-    -- A run that became temporary leaves nothing but counts from now on.
+    -- A run that became temporary tells nothing of its attempts from now on.
     if state == 'temporary_mode' then
         redis.call('HSET', key, 'temporary', 1)
     end
