@@ -31,4 +31,5 @@ SELECT (SELECT seen_at FROM before) AS before, now() AS now
 SELECT paced_at FROM leases WHERE duty = $1
 
 -- name: pace remember that this duty let something go just now
-UPDATE leases SET paced_at = now() WHERE duty = $1
+INSERT INTO leases (duty, paced_at) VALUES ($1, now())
+ON CONFLICT ON CONSTRAINT leases_pkey DO UPDATE SET paced_at = now()

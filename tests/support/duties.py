@@ -113,8 +113,9 @@ async def new_parts(
             await connection.executemany(
                 "INSERT INTO parts (scope_id, evidence, run_uid, exchange, attempt, kind, bucket_id, span_start,"
                 " session, sequence, size_class, media_type, completeness, vantage, source_set, received_at,"
-                " stored_at, commitment, meta_commitment, meta_opening) VALUES ($1, $2, $3, $4, 'a', 'logical-request', $5, $6, $7, $8, 256,"
-                " 'text/plain', 'complete', 'sdk', $9, now(), now(), $10, $10, $10)",
+                " stored_at, commitment, meta_commitment, meta_opening)"
+                " VALUES ($1, $2, $3, $4, 'a', 'logical-request', $5, $6, $7, $8, 256, 'text/plain', 'complete', 'sdk',"
+                " $9, now(), now(), $10, $10, $10)",
                 [
                     (
                         scope,

@@ -1,0 +1,292 @@
+import asyncio
+import os
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import redis.asyncio
+
+from policies.limits import ShardLimits
+from policies.reasons import Reason
+from store.db import Database
+from store.errors import Unavailable
+from store.forms import Secret
+from store.queue import Queue
+from store.services import duties as service
+from store.services.buckets import ensure_buckets
+from store.services.duties import INTERRUPTED, LEASE_LOST, OK, SKIPPED, perform
+from store.services.housekeeping import BucketKeys, Months
+from store.services.intake_keys import AHEAD_HOURS, IntakeKeys
+from store.services.standing import EVERY_S
+from tests.support.duties import duties_database, execute, keyring_of, new_scope, scalar
+from workers import duties as process
+
+LEASE = "SELECT last_outcome FROM leases WHERE duty = 'd'"
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with duties_database(database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def queue(redis_url: str) -> AsyncIterator[Queue]:
+    opened = Queue(redis_url, shards=1, shard_limits=ShardLimits())
+    yield opened
+    await opened.close()
+
+
+# --- leases
+
+
+async def _three() -> dict[str, int]:
+    return {"done": 3, "left": 0}
+
+
+async def test_a_duty_says_how_it_ended(database: Database, database_url: str) -> None:
+    outcome = await perform(database, "d", _three)
+
+    assert (outcome.word, str(outcome)) == (OK, "ok done=3")
+    assert await scalar(database_url, LEASE) == "ok done=3"
+    assert await scalar(
+        database_url,
+        "SELECT holder IS NULL AND last_success = last_finished AND last_started <= last_finished FROM leases",
+    )
+
+
+async def test_a_failure_is_an_outcome_and_no_success(database: Database, database_url: str) -> None:
+    async def away() -> dict[str, int]:
+        raise Unavailable(Reason.QUEUE_UNAVAILABLE)
+
+    async def broken() -> dict[str, int]:
+        raise KeyError("nothing of this is kept")
+
+    assert (await perform(database, "d", away)).word == "failed: queue_unavailable"
+    assert (await perform(database, "d", broken)).word == "failed: KeyError"
+    assert await scalar(database_url, LEASE) == "failed: KeyError"
+    assert await scalar(database_url, "SELECT last_success IS NULL AND holder IS NULL FROM leases")
+
+
+async def test_what_somebody_else_does_is_skipped_and_says_so(database: Database, database_url: str) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> dict[str, int]:
+        begun.set()
+        await go.wait()
+        return {}
+
+    first = asyncio.create_task(perform(database, "d", slow))
+    await begun.wait()
+    assert (await perform(database, "d", _three)).word == SKIPPED
+    go.set()
+    assert (await first).word == OK
+    assert (await perform(database, "d", _three)).word == OK
+
+
+async def test_a_killed_holder_is_followed_when_its_lease_ends(database: Database, database_url: str) -> None:
+    await execute(
+        database_url,
+        "INSERT INTO leases (duty, holder, held_until) VALUES ('d', gen_random_uuid(), now() + interval '300 ms')",
+    )
+    assert (await perform(database, "d", _three)).word == SKIPPED
+    async with asyncio.timeout(5):
+        while not (await perform(database, "d", _three)).succeeded:  # noqa: ASYNC110 - the lease is in the database
+            await asyncio.sleep(0.05)
+
+
+async def test_a_lease_is_renewed_while_the_work_goes_on(database: Database, database_url: str) -> None:
+    async def long() -> dict[str, int]:
+        await asyncio.sleep(1.0)
+        return {}
+
+    work = asyncio.create_task(perform(database, "d", long, lease_s=0.4))
+    await asyncio.sleep(0.7)
+    assert (await perform(database, "d", _three)).word == SKIPPED
+    assert (await work).word == OK
+
+
+async def test_who_lost_the_lease_stops_and_leaves_the_other_ones_alone(
+    database: Database, database_url: str
+) -> None:
+    stopped = asyncio.Event()
+
+    async def long() -> dict[str, int]:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            stopped.set()
+        return {}
+
+    work = asyncio.create_task(perform(database, "d", long, lease_s=0.3))
+    await asyncio.sleep(0.1)
+    await execute(
+        database_url, "UPDATE leases SET holder = gen_random_uuid(), held_until = now() + interval '1 hour'"
+    )
+    assert (await work).word == LEASE_LOST
+    assert stopped.is_set()
+    assert await scalar(database_url, "SELECT holder IS NOT NULL AND last_finished IS NULL FROM leases")
+
+
+async def test_who_is_stopped_gives_the_lease_back_at_once(database: Database, database_url: str) -> None:
+    work = asyncio.create_task(perform(database, "d", lambda: asyncio.sleep(30, {})))
+    while not await scalar(database_url, "SELECT count(*) FROM leases"):  # noqa: ASYNC110 - so is this
+        await asyncio.sleep(0.02)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert await scalar(database_url, LEASE) == INTERRUPTED
+    assert (await perform(database, "d", _three)).word == OK
+
+
+async def test_while_postgres_is_away_a_duty_fails_and_nothing_is_raised() -> None:
+    away = await Database.open("postgresql://nobody@127.0.0.1:1/none", role=None, size=1)
+    assert (await perform(away, "d", _three)).word == "failed: store_unavailable"
+    await away.close()
+
+
+async def test_each_within_stops_when_nothing_is_left_or_time_is_over() -> None:
+    steps = iter([3, 2, 0, 9])
+
+    async def step() -> int:
+        return next(steps)
+
+    assert await service.each_within(60, step) == 5
+    assert await service.each_within(0, step) == 0
+
+
+# --- small duties
+
+
+async def test_intake_keys_are_made_ahead_and_go_a_day_after_what_they_sealed(
+    database: Database, queue: Queue, keys_dir: Path
+) -> None:
+    keyring = keyring_of(keys_dir)
+    duty = IntakeKeys(database, keyring, queue)
+    old = datetime.now(UTC) - timedelta(hours=30)
+    keyring.create_intake_keys(old, 0)
+    fresh = datetime.now(UTC) - timedelta(hours=20)
+    keyring.create_intake_keys(fresh, 0)
+
+    counts = await duty.run()
+
+    assert (counts["made"], counts["destroyed"], counts["rewritten"]) == (AHEAD_HOURS + 1, 1, 1)
+    starts = [start for start, _ in keyring.intake_keys()]
+    assert starts[0] == fresh.replace(minute=0, second=0, microsecond=0)
+    assert len(starts) == AHEAD_HOURS + 2
+    assert await duty.run() == {"made": 0, "destroyed": 0, "rewritten": 0}
+
+
+async def test_a_key_that_something_waiting_needs_stays(
+    database: Database, queue: Queue, keys_dir: Path, redis_url: str
+) -> None:
+    keyring = keyring_of(keys_dir)
+    keyring.create_intake_keys(datetime.now(UTC) - timedelta(hours=40), 0)
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        at_ms = int((datetime.now(UTC) - timedelta(hours=39)).timestamp() * 1000)
+        await client.xadd("custody:{q0}:entries", {"v": "1"}, id=f"{at_ms}-0")
+        assert (await IntakeKeys(database, keyring, queue).run())["destroyed"] == 0
+        await client.delete("custody:{q0}:entries")
+    assert (await IntakeKeys(database, keyring, queue).run())["destroyed"] == 1
+
+
+async def test_months_are_made_ahead_and_kept_as_long_as_a_scope_wants(
+    database: Database, database_url: str
+) -> None:
+    await new_scope(database_url)
+    await execute(database_url, "SELECT ensure_month('2020-01-01'::date)")
+
+    assert await Months(database).run() == {"dropped": 1}
+    assert await Months(database).run() == {"dropped": 0}
+    next_month = (datetime.now(UTC).replace(day=1) + timedelta(days=32)).strftime("accesses_%Y_%m")
+    assert await scalar(database_url, "SELECT to_regclass($1)::text", next_month) == next_month
+
+
+async def test_a_lost_bucket_key_is_found_by_looking(
+    database: Database, keys_dir: Path, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keyring = keyring_of(keys_dir)
+    await new_scope(database_url)
+    await ensure_buckets(database, keyring, span_s=86_400)
+    assert (await BucketKeys(database, keyring).run())["lost"] == 0
+
+    scope, bucket = min(keyring.bucket_keys())
+    keyring.destroy_bucket_key(scope, bucket)
+    assert (await BucketKeys(database, keyring).run())["lost"] == 1
+    assert str(bucket) in capsys.readouterr().out
+
+
+# --- the process
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (
+            "unix://:p%40ss@/run/v%20s.sock?db=3",
+            {"unix_socket_path": "/run/v s.sock", "password": "p@ss", "database": 3},
+        ),
+        (
+            "redis://u:p@h:7000/2",
+            {"host": "h", "port": 7000, "username": "u", "password": "p", "database": 2},
+        ),
+        ("rediss://h", {"host": "h", "port": 6379, "ssl": True, "database": 0, "ssl_check_hostname": True}),
+    ],
+)
+def test_arq_is_told_where_redis_is(address: str, expected: dict[str, object]) -> None:
+    settings = process.redis_settings(Secret(address))
+    assert {name: getattr(settings, name) for name in expected} == expected
+
+
+def test_importing_the_process_reads_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Settings" not in vars(process)
+    with pytest.raises(AttributeError):
+        _ = process.Nonsense
+
+
+async def test_the_process_does_every_duty_at_its_start_and_what_is_due_within_a_second(
+    tmp_path: Path, database_url: str, redis_url: str
+) -> None:
+    environment = {
+        **os.environ, "CUSTODY_DATABASE_URL": database_url, "CUSTODY_REDIS_URL": redis_url,
+        "CUSTODY_DATA_DIR": str(tmp_path), "CUSTODY_CANARY": "false",
+        "PYTHONPATH": str(Path(process.__file__).parent.parent),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "arq", "workers.duties.Settings"]
+    running = await asyncio.create_subprocess_exec(
+        *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        async with asyncio.timeout(45):
+            await _until(running, database_url, WELL_DONE, set(EVERY_S) - {"canary"})
+            await new_scope(database_url)
+            await _until(running, database_url, "SELECT count(*) > 0 FROM buckets", expected=True)
+            check = await asyncio.create_subprocess_exec(
+                *command, "--check", env=environment, stderr=asyncio.subprocess.DEVNULL
+            )
+            assert await check.wait() == 0
+        async with redis.asyncio.Redis.from_url(redis_url) as client:
+            assert await client.keys("arq:result:*") == []
+            # Each job is a map of five in msgpack; a pickle begins with another byte.
+            jobs = [await client.get(key) for key in await client.keys("arq:job:*")]
+            assert all(job is None or job[:1] == b"\x85" for job in jobs)
+    finally:
+        running.terminate()
+        output, _ = await running.communicate()
+    assert b'"event": "started"' in output
+    assert running.returncode == 0
+
+
+WELL_DONE = "SELECT coalesce(array_agg(duty), '{}') FROM leases WHERE last_outcome LIKE 'ok%'"
+
+
+async def _until(running: Process, url: str, sql: str, expected: object) -> None:
+    while True:
+        found = await scalar(url, sql)
+        if (set(found) if isinstance(found, list) else found) == expected:
+            return
+        assert running.returncode is None
+        await asyncio.sleep(0.2)

@@ -1,0 +1,230 @@
+import base64
+import hmac
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+import redis.asyncio
+
+from policies.limits import DEFAULT_RUN_LIMITS, DEFAULT_SCOPE_LIMITS, ShardLimits
+from store import ids
+from store.commitments import close_bytes
+from store.db import Database
+from store.keyring import Keyring
+from store.queue import PartFrame, Queue, RunKey
+from store.services.buckets import ensure_buckets
+from store.services.reconcile import Reconcile
+from tests.support.duties import (
+    duties_database,
+    execute,
+    keyring_of,
+    leaves,
+    new_parts,
+    new_run,
+    new_scope,
+    scalar,
+)
+
+DAY = 86_400
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with duties_database(database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def queue(redis_url: str) -> AsyncIterator[Queue]:
+    opened = Queue(redis_url, shards=1, shard_limits=ShardLimits())
+    await opened.ensure_epoch(0)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def reconcile(database: Database, queue: Queue) -> Reconcile:
+    return Reconcile(database, queue, timedelta(seconds=30), timedelta(days=1))
+
+
+@pytest.fixture
+def keyring(keys_dir: Path) -> Keyring:
+    return keyring_of(keys_dir)
+
+
+@pytest.fixture
+async def scope(database: Database, keyring: Keyring, database_url: str) -> UUID:
+    made = await new_scope(database_url)
+    await ensure_buckets(database, keyring, span_s=DAY)
+    return made
+
+
+async def _closing(url: str, scope: UUID, *, since_s: float, announced: dict[str, int | None]) -> UUID:
+    run = await new_run(
+        url, scope, retain_until=datetime.now(UTC) + timedelta(days=1), state="closing", run="r-1"
+    )
+    await execute(
+        url, "UPDATE runs SET closing_at = now() - make_interval(secs => $2) WHERE run_uid = $1", run, since_s
+    )
+    for session, last in announced.items():
+        await execute(
+            url,
+            "INSERT INTO sessions (scope_id, run_uid, session, announced) VALUES ($1, $2, $3, $4)",
+            scope,
+            run,
+            session,
+            last,
+        )
+    return run
+
+
+async def _said_missing(
+    url: str, scope: UUID, run: UUID, session: str, ranges: str, said_by: str, reason: str
+) -> None:
+    await execute(
+        url,
+        "INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, session, sequences, first_at, last_at)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7::text::int8multirange, now(), now())",
+        scope,
+        run,
+        ids.new_gap_id(),
+        said_by,
+        reason,
+        session,
+        ranges,
+    )
+
+
+async def test_what_of_one_to_n_has_no_record_is_unaccounted(
+    scope: UUID, reconcile: Reconcile, database_url: str
+) -> None:
+    run = await _closing(database_url, scope, since_s=31, announced={"s-1": 10, "s-2": 2})
+    await new_parts(database_url, scope, run, 3, session="s-1")
+    await _said_missing(database_url, scope, run, "s-1", "{[4,6)}", "store", "capacity_exceeded")
+    await _said_missing(database_url, scope, run, "s-1", "{[6,7)}", "client", "client_queue_full")
+
+    assert await reconcile.due()
+    counts = await reconcile.run()
+
+    assert counts["closed"] == 1
+    assert not await reconcile.due()
+    rows = json.loads(
+        await scalar(
+            database_url,
+            "SELECT json_object_agg(session, sequences::text)::text FROM gaps WHERE said_by = 'count'"
+            " AND reason = 'unaccounted'",
+        )
+    )
+    assert rows == {"s-1": "{[7,11)}", "s-2": "{[1,3)}"}
+    assert await scalar(database_url, "SELECT state || never_closed::text FROM runs") == "closedfalse"
+    opening = await scalar(database_url, "SELECT close_opening FROM runs")
+    record = close_bytes(
+        scope,
+        "r-1",
+        sessions={"s-1": 10, "s-2": 2},
+        stored=3,
+        not_captured={"capacity_exceeded": 2, "client_queue_full": 1},
+        unaccounted=6,
+    )
+    (leaf,) = await leaves(database_url)
+    assert (leaf["k"], leaf["r"]) == ("close", run.hex)
+    assert leaf["m"] == _b64(hmac.digest(opening, record, "sha256"))
+
+
+def _b64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+async def test_a_closing_that_is_not_over_stays(scope: UUID, reconcile: Reconcile, database_url: str) -> None:
+    await _closing(database_url, scope, since_s=20, announced={"s-1": 1})
+
+    assert not await reconcile.due()
+    assert (await reconcile.run())["closed"] == 0
+    assert await scalar(database_url, "SELECT state FROM runs") == "closing"
+
+
+async def test_nothing_is_closed_while_something_of_it_may_wait(
+    scope: UUID, reconcile: Reconcile, queue: Queue, database_url: str, redis_url: str
+) -> None:
+    run = await _closing(database_url, scope, since_s=31, announced={"s-1": 1})
+    await _open(queue, scope, run)
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        # An entry of an hour ago, as an id of the stream says it.
+        at_ms = int((datetime.now(UTC) - timedelta(hours=1)).timestamp() * 1000)
+        await client.xadd("custody:{q0}:entries", {"v": "1"}, id=f"{at_ms}-0")
+        assert (await reconcile.run())["closed"] == 0
+        assert await scalar(database_url, "SELECT state FROM runs") == "closing"
+
+        await client.delete("custody:{q0}:entries")
+        assert (await reconcile.run())["closed"] == 1
+    assert await queue.run_view(RunKey(scope, "r-1")) is None
+
+
+async def test_a_run_without_a_sign_for_long_was_never_closed(
+    scope: UUID, reconcile: Reconcile, database_url: str
+) -> None:
+    run = await new_run(database_url, scope, retain_until=datetime.now(UTC) + timedelta(days=1), run="r-1")
+    await new_parts(database_url, scope, run, 2, session="s-1")
+    await execute(database_url, "UPDATE runs SET declared_at = now() - interval '25 hours'")
+    assert (await reconcile.run())["never_closed"] == 0  # its parts are a sign
+
+    await execute(database_url, "UPDATE parts SET stored_at = now() - interval '25 hours'")
+    assert (await reconcile.run())["never_closed"] == 1
+    assert await scalar(database_url, "SELECT state || never_closed::text FROM runs") == "closedtrue"
+    assert await scalar(database_url, "SELECT count(*) FROM gaps") == 0
+
+
+async def test_a_lost_shard_is_noticed_once_and_known_by_its_new_epoch(
+    reconcile: Reconcile, queue: Queue, database_url: str, redis_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (await reconcile.run())["lost_shards"] == 0
+    first = await scalar(database_url, "SELECT epoch FROM queue_shards")
+    assert first == await queue.ensure_epoch(0)
+
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        await client.flushdb()
+    assert (await reconcile.run())["lost_shards"] == 1
+    assert (await reconcile.run())["lost_shards"] == 0
+
+    assert "queue_lost" in capsys.readouterr().out
+    assert await scalar(database_url, "SELECT epoch FROM queue_shards") not in (first, None)
+    assert await scalar(database_url, "SELECT lost_at IS NOT NULL FROM queue_shards")
+
+
+async def test_reservations_without_entries_are_given_back(
+    scope: UUID, reconcile: Reconcile, queue: Queue, database_url: str, redis_url: str
+) -> None:
+    run = await new_run(database_url, scope, retain_until=datetime.now(UTC) + timedelta(days=1), run="r-1")
+    await _open(queue, scope, run)
+    frame = PartFrame(
+        RunKey(scope, "r-1"),
+        "x",
+        "a",
+        "logical-request",
+        ids.new_evidence_id(),
+        b"h",
+        b"sealed",
+        5,
+        bytes(8),
+        bytes(8),
+    )
+    (answer,) = await queue.append([frame])
+    assert answer.outcome == "queued"
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        await client.delete("custody:{q0}:entries")
+
+    assert (await reconcile.run())["recounted"] > 0
+    (depth,) = await queue.depth()
+    assert (depth.parts, depth.bytes, depth.notes) == (0, 0, 0)
+    assert (await reconcile.run())["recounted"] == 0
+
+
+async def _open(queue: Queue, scope: UUID, run_uid: UUID) -> None:
+    await queue.open_run(
+        RunKey(scope, "r-1"), run_uid=run_uid, state="open", policy_version=1,
+        retain_until=datetime.now(UTC) + timedelta(days=1), temporary=False, run_limits=DEFAULT_RUN_LIMITS,
+        scope_limits=DEFAULT_SCOPE_LIMITS,
+    )  # fmt: skip
