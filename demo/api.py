@@ -1,6 +1,7 @@
 """A thin HTTP client of Custody as a runtime, a reviewer or an operator would write it."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from urllib.parse import quote
 
 import httpx
 import msgspec
+
+from demo import asking
 
 Json = dict[str, Any]
 
@@ -72,6 +75,7 @@ class Part:
     attempt: str
     kind: str
     content: bytes
+    number: int
     receipt: Json = field(default_factory=dict)
 
     @property
@@ -100,38 +104,31 @@ class Run:
 
     def part(self, exchange: str, attempt: str, kind: str, content: bytes) -> Part:
         """Number an observation of this run."""
-        part = Part(self.name, exchange, attempt, kind, content)
+        self.numbered += 1
+        part = Part(self.name, exchange, attempt, kind, content, self.numbered)
         self.parts.append(part)
         return part
 
     async def put(self, part: Part, **headers: str) -> Part:
-        """Post one part by itself; a refusal is an answer too."""
-        self.numbered += 1
+        """Post one part by itself, asking before its body is sent; a refusal is an answer too."""
         said = {
+            "Authorization": f"Bearer {self.api.key}",
             "Custody-Session": self.session,
-            "Custody-Sequence": str(self.numbered),
+            "Custody-Sequence": str(part.number),
             "Content-Type": "application/json",
             "Custody-Completeness": "complete",
             **{f"Custody-{name.replace('_', '-')}": value for name, value in headers.items()},
         }
         if self.ticket is not None:
             said["Custody-Ticket"] = self.ticket
-        answer = await self.api.call(
-            "PUT",
-            part.path,
-            content=part.content,
-            headers=said,
-            expect=(200, 201, 202, 400, 403, 409, 413, 429, 503),
-        )
-        found = answer.json()
-        part.receipt = found.get("receipt") if answer.status_code >= 400 else found
+        answer = await asking.put(str(self.api.http.base_url), part.path, said, part.content)
+        found = json.loads(answer.content)
+        part.receipt = found if "capture" in found else found["receipt"]
         return part
 
     async def flush(self, parts: Sequence[Part], frames: Sequence[list[Any]] = ()) -> None:
         """Post parts, and other frames after them, in one request; each part gets its receipt."""
-        first = self.numbered + 1
-        self.numbered += len(parts)
-        body = [self._frame(number, part) for number, part in enumerate(parts, first)]
+        body = [self._frame(part) for part in parts]
         answer = await self.api.call(
             "POST",
             f"/v1/runs/{self.name}/frames",
@@ -140,7 +137,7 @@ class Run:
                 "Content-Type": "application/msgpack",
                 "Custody-Ticket": self.ticket or "",
                 "Custody-Session": self.session,
-                "Custody-Sequences": f"{first}-{self.numbered}",
+                "Custody-Sequences": ",".join(str(part.number) for part in parts),
             },
         )
         for part, receipt in zip(parts, answer.json()["receipts"], strict=False):
@@ -178,14 +175,14 @@ class Run:
                         await self.api.call("GET", f"/v1/receipts/{part.receipt['receipt']}")
                     ).json()
 
-    def _frame(self, number: int, part: Part) -> list[Any]:
+    def _frame(self, part: Part) -> list[Any]:
         return [
             "part",
             {
                 "exchange": part.exchange,
                 "attempt": part.attempt,
                 "kind": part.kind,
-                "sequence": number,
+                "sequence": part.number,
                 "content-type": "application/json",
                 "completeness": "complete",
             },

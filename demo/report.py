@@ -66,7 +66,7 @@ def summary(findings: Sequence[Finding], seconds: float) -> str:
             "stored": sum(each.stored for each in findings),
             "not_captured": dict(sum((each.not_captured for each in findings), Counter())),
             "lost_by_the_agent": dict(sum((each.lost for each in findings), Counter())),
-        "unaccounted": sum(each.unaccounted for each in findings),
+            "unaccounted": sum(each.unaccounted for each in findings),
             "read_back": readable,
             "read_back_identical": readable - different,
             "unreadable": dict(sum((each.unreadable for each in findings), Counter())),

@@ -41,9 +41,7 @@ class NotUp(Exception):
 @asynccontextmanager
 async def running(console: Console, *, keep: bool) -> AsyncIterator[Stack]:
     """Start the embedded stack; unless it is to be kept, stop it and remove what it wrote."""
-    directory = Path(tempfile.mkdtemp(prefix="custody-demo-"))
-    # PostgreSQL refuses to run as root and then runs as somebody else, who must be able to walk in here (not to look).
-    directory.chmod(0o711)
+    directory = _place()
     process = await _spawn(directory)
     kept = False
     try:
@@ -112,6 +110,13 @@ async def _stop(process: Process) -> None:
         await asyncio.wait_for(process.wait(), _GONE_WITHIN_S)
     except TimeoutError:
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def _place() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="custody-demo-"))
+    # PostgreSQL refuses to run as root and then runs as somebody else, who must be able to walk in here (not to look).
+    directory.chmod(0o711)
+    return directory
 
 
 def _free_port() -> int:
