@@ -86,9 +86,9 @@ def _say_where(console: Console, stack: Stack) -> None:
         f"\nStill running at [bold]{stack.url}[/] (process {stack.pid}); stop it with: kill {stack.pid}"
     )
     console.print(f"It keeps its data in {stack.directory}", markup=False)
-    console.print(f"  export CUSTODY_URL={stack.url}", markup=False)
+    console.print(f"  export URL={stack.url}", markup=False)
     for role, key in stack.keys.items():
-        console.print(f"  export CUSTODY_{role.upper()}_KEY={key}", markup=False, soft_wrap=True)
+        console.print(f"  export {role.upper()}_KEY={key}", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":
