@@ -20,9 +20,11 @@ from store.queue import Queue
 from store.services.access import AccessLog, AccessPages
 from store.services.admission import Admission
 from store.services.bodies import BodyBudget
+from store.services.canary import Canary
 from store.services.closing import Closing
 from store.services.content import ContentReads
 from store.services.erasures import Erasures
+from store.services.disk import Disk
 from store.services.flushes import Flushes
 from store.services.ingest import Ingest
 from store.services.keys import KeyBook
@@ -94,7 +96,21 @@ def duties_of(services: Services) -> Duties:
     """Return the standing duties, for services that were opened with `duties`."""
     if services.duties_database is None:
         raise ValueError("the services were opened without the duties' role")
-    return Duties(services.duties_database, services.queue, services.keyring, services.settings)
+    canary = canary_of(services).run if services.settings.canary else None
+    return Duties(services.duties_database, services.queue, services.keyring, services.settings, canary)
+
+
+def canary_of(services: Services) -> Canary:
+    """Return what goes the whole way once a minute."""
+    return Canary(
+        scopes=services.scopes,
+        runs=services.runs,
+        admission=services.admission,
+        ingest=services.ingest,
+        outcomes=services.outcomes,
+        content=services.content,
+        closing=services.closing,
+    )
 
 
 def open_keyring(settings: Settings) -> Keyring:
@@ -120,7 +136,13 @@ def _services(
     sources = SourceBook(database)
     receipts = ReceiptWriter(keyring.token_key("receipt"))
     outcomes = Outcomes(database, queue, keyring, scopes, receipts, settings.overdue_after)
-    admission = Admission(TicketReader(keyring.token_key("ticket")), runs, scopes, sources)
+    admission = Admission(
+        TicketReader(keyring.token_key("ticket")),
+        runs,
+        scopes,
+        sources,
+        Disk(database, settings.disk_limit),
+    )
     pager = Pager(lambda: keyring.token_key("cursor"))
     access_log = AccessLog(database)
     ingest = Ingest(queue, keyring, runs, outcomes, receipts)

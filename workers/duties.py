@@ -141,7 +141,7 @@ def worker_settings(settings: Config) -> dict[str, Any]:
         "on_shutdown": stop,
         "ctx": {"settings": settings},
         # pickle would run whatever somebody with access to Redis writes.
-        "job_serializer": msgspec.msgpack.encode,
+        "job_serializer": msgspec.msgpack.Encoder(enc_hook=_class_name).encode,
         "job_deserializer": msgspec.msgpack.decode,
         "keep_result": 0,
         "log_results": False,
@@ -154,6 +154,11 @@ def worker_settings(settings: Config) -> dict[str, Any]:
         "health_check_interval": 15,
         "allow_abort_jobs": False,
     }
+
+
+def _class_name(fault: object) -> str:
+    """Write of an exception, which arq tries to keep as a result, its class and nothing that it quotes."""
+    return type(fault).__name__
 
 
 def __getattr__(name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from store.services.keys import COMMAND_LINE, Wanted
 from store.services.standing import BUCKETS, INTAKE_KEYS
 from store.up.place import StackFault
 from store.up.processes import Say
-from store.wiring import Services, duties_of, open_services
+from store.wiring import Services, canary_of, duties_of, open_services
 
 SCOPE: Final = "default"
 
@@ -32,6 +32,8 @@ async def prepare(settings: Settings, say: Say) -> Mapping[str, str]:
         if faults:
             raise StackFault("; ".join(faults))
         keys = await _first_keys(services)
+        if settings.canary:
+            await canary_of(services).scope()
         await _stock(services, say)
     return keys
 
