@@ -19,6 +19,7 @@ from store.clock import utc_now
 from store.errors import Refused, Unavailable
 from store.ids import ScopeId
 from store.queue import RunKey
+from store.services.disk import Disk
 from store.services.runs import RunBook, RunFacts
 from store.services.said import PartSaid
 from store.services.scopes import ScopeBook
@@ -61,7 +62,10 @@ class RunRefused(Refused):
 class Admission:
     """The guard's use case. Its facts are at most a second old; the queue's script and the writer decide again."""
 
-    def __init__(self, tickets: TicketReader, runs: RunBook, scopes: ScopeBook, sources: SourceBook) -> None:
+    def __init__(
+        self, tickets: TicketReader, runs: RunBook, scopes: ScopeBook, sources: SourceBook, disk: Disk
+    ) -> None:
+        self._disk = disk
         self._tickets = tickets
         self._runs = runs
         self._scopes = scopes
@@ -86,6 +90,9 @@ class Admission:
             raise RunRefused(reason, view.run_uid)
         if ticket.policy_version < (await self._scopes.get(who.scope_id)).version:
             raise RunRefused(Reason.TICKET_EXPIRED, view.run_uid)
+        room = await self._disk.decide()
+        if isinstance(room, Refuse):
+            raise RunRefused(room.reason, view.run_uid)
         return Sender(key, who.key_id, ticket, view)
 
     async def permit(self, sender: Sender, said: PartSaid, declared_bytes: int | None) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from policies.kinds import Role
@@ -211,3 +212,16 @@ async def test_no_room_for_bodies_is_refused_before_the_body(
             # The server hears of closed sockets when it hears of them.
             while (await runtime.put(b"x" * 200 * 1024, exchange="x-3")).status_code != 202:
                 pass
+
+
+async def test_a_disk_nearly_full_takes_no_new_captures(
+    database_url: str, redis_url: str, keys_dir: Path
+) -> None:
+    async with capturing(database_url, redis_url, keys_dir, POLICY, disk_limit="64MiB") as runtime:
+        owner = await asyncpg.connect(database_url)
+        await owner.execute("CREATE TABLE filler (bytes bytea STORAGE EXTERNAL)")
+        await owner.execute(
+            "INSERT INTO filler SELECT convert_to(repeat('x', 1000000), 'utf8') FROM generate_series(1, 60)"
+        )
+        await owner.close()
+        assert await refusal(runtime, expecting(runtime)) == (429, "capacity_exceeded")
