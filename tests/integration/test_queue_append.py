@@ -195,9 +195,10 @@ async def test_a_temporary_run_takes_no_part_and_no_state_and_its_gaps_are_count
     assert await queue.outcomes() == {"temporary_mode": 1}
 
 
-async def test_past_its_retention_a_run_takes_nothing(queue: Queue) -> None:
+@pytest.mark.parametrize("ago", [timedelta(seconds=1), timedelta(days=400)])
+async def test_past_its_retention_a_run_takes_nothing(queue: Queue, ago: timedelta) -> None:
     key = new_key()
-    await open_run(queue, key, retain_until=datetime.now(UTC) - timedelta(seconds=1))
+    await open_run(queue, key, retain_until=datetime.now(UTC) - ago)
     answers = await queue.append([part(key), state(key)])
     assert {answer.reason for answer in answers} == {Reason.RETENTION_EXPIRED}
 

@@ -8,7 +8,7 @@ narrow(KEYS[1], ARGV[1], tonumber(ARGV[2]))
 if redis.call('HEXISTS', KEYS[1], 'run_uid') == 1 then
     keep_past_retention(KEYS[1])
 else
-    redis.call('PEXPIRE', KEYS[1], 120000)
+    redis.call('PEXPIRE', KEYS[1], LEAST_MS)
 end
 redis.call('PUBLISH', ARGV[3], ARGV[4])
 return 1

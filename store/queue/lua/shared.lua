@@ -2,6 +2,8 @@
 
 -- A run's hash outlives its retention by this, so that late questions still meet it.
 local DAY_MS = 86400000
+-- And one that is opened later still lives so long: whoever opened it is about to ask it something.
+local LEAST_MS = 120000
 
 local function now_ms()
     local time = redis.call('TIME')
@@ -42,7 +44,8 @@ local function narrow(key, state, retain_until)
 end
 
 local function keep_past_retention(key)
-    redis.call('PEXPIREAT', key, number(redis.call('HGET', key, 'retain_until')) + DAY_MS)
+    local retain_until = number(redis.call('HGET', key, 'retain_until'))
+    redis.call('PEXPIREAT', key, math.max(retain_until + DAY_MS, now_ms() + LEAST_MS))
 end
 
 -- An identity is `<evidence>s` once stored, and `<evidence>p<key id><digest>:<exact bytes>:<sealed bytes>` while it is
