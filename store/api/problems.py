@@ -11,6 +11,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
+from litestar.utils.path import normalize_path
 
 from policies.documents import PolicyFault
 from policies.reasons import READ_STATUS, RETRYABLE, STATUS, Reason, read_status, retryable
@@ -59,6 +60,8 @@ _REASON_OF_STATUS: Final[Mapping[int, Reason]] = MappingProxyType(
     }
 )
 _READS: Final = frozenset({"GET", "HEAD"})
+_METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
+_NOT_ALLOWED: Final = 405
 _CLIENT_FAULTS: Final = range(400, 500)
 _SERVER_FAULT: Final = 500
 
@@ -136,8 +139,8 @@ def _on_http_exception(request: Request[Any, Any, Any], error: HTTPException) ->
     reason = _REASON_OF_STATUS.get(error.status_code, Reason.MALFORMED_REQUEST)
     _note(request, reason)
     answer = problem_response(reason, error.status_code, _framework_detail(error))
-    if error.headers and "Allow" in error.headers:
-        answer.headers["Allow"] = error.headers["Allow"]
+    if error.status_code == _NOT_ALLOWED:
+        answer.headers["Allow"] = ", ".join(_allowed(request))
     return answer
 
 
@@ -182,6 +185,19 @@ def _framework_detail(error: HTTPException) -> str:
         return ""
     named = sorted({_parameter(fault) for fault in error.extra} - {""})
     return f"not as /schema says: {', '.join(named)}" if named else "not as /schema says"
+
+
+def _allowed(request: Request[Any, Any, Any]) -> list[str]:
+    """Ask the framework which methods the path has, which it knows and does not say."""
+    routing = request.app.asgi_router.handle_routing
+    found = []
+    for method in _METHODS:
+        try:
+            routing(path=normalize_path(request.scope["path"]), method=method)
+        except HTTPException:
+            continue
+        found.append(method)
+    return found
 
 
 def _parameter(fault: object) -> str:

@@ -137,11 +137,11 @@ async def test_only_who_may_declare_may_close(api: Api, scope: Scope, runtime: d
     assert (nobodys.status_code, problem(nobodys)["reason"]) == (403, "run_not_admitted")
 
 
-@pytest.mark.parametrize("named", [{"s1": -1}, {"s1": 10**9 + 1}, {"s1": 1.5}, {"s1": "3"}, {"../x": 1}])
-async def test_numbers_that_cannot_be_are_refused(api: Api, runtime: dict[str, str], named: dict[str, Any]):
-    response = await close(api, runtime, named)
+async def test_numbers_that_cannot_be_are_refused(api: Api, runtime: dict[str, str]):
+    for named in ({"s1": -1}, {"s1": 10**9 + 1}, {"s1": 1.5}, {"s1": "3"}, {"s1": True}, {"../x": 1}):
+        response = await close(api, runtime, named)
 
-    assert (response.status_code, problem(response)["reason"]) == (400, "malformed_request")
+        assert (response.status_code, problem(response)["reason"]) == (400, "malformed_request"), named
 
 
 async def test_sessions_are_bounded_over_all_calls(api: Api, runtime: dict[str, str]):

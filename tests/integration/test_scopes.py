@@ -100,34 +100,32 @@ async def test_custody_scope_names_the_scope_for_the_whole_stores_operator(api: 
     assert repeated.status_code == 400
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "-x", "a/b", "a b", "x" * 129, "ä"])
-async def test_a_name_that_is_no_id_is_refused(api: Api, name: str):
+async def test_a_name_that_is_no_id_is_refused(api: Api):
     operator = bearer(await api.key(Role.OPERATOR))
+    for name in ("", ".", "..", "-x", "a/b", "a b", "x" * 129, "ä"):
+        response = await api.client.post("/v1/scopes", json={"name": name}, headers=operator)
 
-    response = await api.client.post("/v1/scopes", json={"name": name}, headers=operator)
-
-    assert (response.status_code, problem(response)["reason"]) == (400, "malformed_request")
+        assert (response.status_code, problem(response)["reason"]) == (400, "malformed_request"), name
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"name": "a", "name": "b"}',
-        b'{"name": "a", "policy": {"content": "opt_out", "content": "allow"}}',
-        b'{"name": "a", "policy": {"sampling": NaN}}',
-        b'{"name": "\xed\xa0\xbd"}',
-        b"[" * 20_000,
-        b"",
-        b"null",
-        b'{"name": "a", "surprise": 1}',
-    ],
-)
-async def test_a_body_that_two_readers_could_read_differently_is_refused(api: Api, body: bytes):
+TWO_READERS = [
+    b'{"name": "a", "name": "b"}',
+    b'{"name": "a", "policy": {"content": "opt_out", "content": "allow"}}',
+    b'{"name": "a", "policy": {"sampling": NaN}}',
+    b'{"name": "\xed\xa0\xbd"}',
+    b"[" * 20_000,
+    b"",
+    b"null",
+    b'{"name": "a", "surprise": 1}',
+]
+
+
+async def test_a_body_that_two_readers_could_read_differently_is_refused(api: Api):
     operator = bearer(await api.key(Role.OPERATOR)) | {"Content-Type": "application/json"}
+    for body in TWO_READERS:
+        response = await api.client.post("/v1/scopes", content=body, headers=operator)
 
-    response = await api.client.post("/v1/scopes", content=body, headers=operator)
-
-    assert (response.status_code, problem(response)["reason"]) == (400, "malformed_request")
+        assert (response.status_code, problem(response)["reason"]) == (400, "malformed_request"), body[:40]
     assert await api.services.scopes.all_scopes() == []
 
 
