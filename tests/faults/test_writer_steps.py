@@ -1,4 +1,4 @@
-"""Each step of the writer's transaction fails once, before it happened or after: nothing is lost, doubled, half there."""
+"""Each step of the writer's transaction fails once, before it happened or after: nothing lost, doubled, half there."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -75,8 +75,6 @@ def failing(
     return fail
 
 
-@pytest.mark.long
-@pytest.mark.timeout(180)
 @pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("after", [False, True])
