@@ -32,10 +32,10 @@ from store.api.headers import wait_of
 from store.api.problems import CAPTURES, NotCaptured
 from store.api.schema import OPERATION
 from store.errors import Malformed, Refused
-from store.ids import caller_id
 from store.services import flushes
 from store.services.ingest import Body
 from store.services.receipt_view import NoteView, ReceiptView
+from store.services.said import StateSaid, state_said
 from store.wiring import Services
 
 _STATUS: Final = {Capture.QUEUED: 202, Capture.STORED: 200}
@@ -136,15 +136,9 @@ async def put_attempt(request: AnyRequest) -> Response[NoteView]:
     """Take dispatch, settlement and references of an attempt; forward only, the first word stays."""
     found = admitted(request)
     path = request.path_params
-    said = _decoded(await _note_body(request, found, NOTE_BYTES), AttemptState)
-    view = await found.services.ingest.state(
-        found.sender,
-        caller_id(path["exchange"]),
-        caller_id(path["attempt"]),
-        said.dispatch,
-        said.settlement,
-        said.refs,
-    )
+    told = _decoded(await _note_body(request, found, NOTE_BYTES), AttemptState)
+    said = StateSaid(path["exchange"], path["attempt"], told.dispatch, told.settlement, told.refs)
+    view = await found.services.ingest.state(found.sender, state_said(said))
     return Response(view, status_code=202)
 
 

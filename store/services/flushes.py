@@ -9,15 +9,14 @@ from typing import Any, Final
 import msgspec
 
 from policies.decisions import Refuse
-from policies.kinds import Dispatch, Settlement
 from policies.reasons import CLIENT_REASONS, Reason
 from policies.sequences import SequenceSet
 from store.errors import CustodyError, Malformed
 from store.ids import caller_id
 from store.services.admission import Admission, Sender
-from store.services.ingest import Body, Gap, Ingest, checked_refs
+from store.services.ingest import Body, Gap, Ingest
 from store.services.receipt_view import NoteView, ReceiptView
-from store.services.said import PartSaid, bindings_of, part_said
+from store.services.said import PartSaid, StateSaid, bindings_of, part_said, state_said
 
 _outer: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 # Content comes as a view into the flush: no copy before the policies have decided.
@@ -35,16 +34,6 @@ _TEXTS: Final = (
     "settlement",
     "content",
 )
-
-
-class StateSaid(msgspec.Struct, frozen=True):
-    """What a runtime says of an attempt."""
-
-    exchange: str
-    attempt: str
-    dispatch: Dispatch = Dispatch.UNKNOWN
-    settlement: Settlement = Settlement.UNKNOWN
-    refs: tuple[str, ...] = ()
 
 
 Frame = Body | StateSaid | Gap
@@ -90,14 +79,7 @@ class Flushes:
         if isinstance(frame, Gap):
             (view,) = await self._ingest.report(sender.key, sender.view.run_uid, [frame])
             return view
-        return await self._ingest.state(
-            sender,
-            frame.exchange,
-            frame.attempt,
-            frame.dispatch,
-            frame.settlement,
-            frame.refs,
-        )
+        return await self._ingest.state(sender, frame)
 
 
 def _read(raw: msgspec.Raw, session: str | None) -> Frame | CustodyError:
@@ -107,7 +89,7 @@ def _read(raw: msgspec.Raw, session: str | None) -> Frame | CustodyError:
         if kind == "part":
             return Body(_part(said, session), b"" if content is None else content)
         if kind == "state":
-            return _state(said)
+            return state_said(msgspec.convert(said, StateSaid))
         if kind == "gap":
             return gap_said(said.get("session", session), said.get("sequences"), said.get("reason"))
     except (msgspec.MsgspecError, CustodyError, RecursionError):
@@ -138,14 +120,6 @@ def _part(said: Mapping[str, Any], session: str | None) -> PartSaid:
     ):
         raise Malformed(detail="sources are pairs of id and version or null")
     return msgspec.structs.replace(part, bindings=bindings_of([(pair[0], pair[1]) for pair in sources]))
-
-
-def _state(said: Mapping[str, Any]) -> StateSaid:
-    state = msgspec.convert(said, StateSaid)
-    checked_refs(state.refs)
-    return msgspec.structs.replace(
-        state, exchange=caller_id(state.exchange), attempt=caller_id(state.attempt)
-    )
 
 
 def gap_said(session: object, sequences: object, reason: object) -> Gap:

@@ -7,30 +7,26 @@ the same call where there is room, so that a receipt can say whether the store w
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from policies.kinds import Capture, Dispatch, SaidBy, Settlement
+from policies.kinds import Capture, SaidBy
 from policies.reasons import Reason
 from policies.sequences import SequenceSet
 from store import commitments
 from store.clock import utc_now
 from store.commitments import Identity, IntakeKey
-from store.errors import Corrupt, Malformed, Unavailable
-from store.ids import ScopeId, new_evidence_id
+from store.errors import Corrupt, Unavailable
+from store.ids import new_evidence_id
 from store.keyring import Keyring
 from store.queue import Answer, NoteFrame, PartFrame, Queue, RunKey, entries
 from store.queue.entries import GapHeader, PartHeader, StateHeader
 from store.services.admission import Sender
 from store.services.outcomes import Outcomes
-from store.services.receipt_view import NoteView, ReceiptView, ReceiptWriter, minted_at
+from store.services.receipt_view import NoteView, Outcome, ReceiptView, ReceiptWriter, minted_at
 from store.services.runs import RunBook
-from store.services.said import PartSaid
-
-MAX_REFS: Final = 4
-MAX_REF_BYTES: Final = 200
+from store.services.said import PartSaid, StateSaid
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):
@@ -107,25 +103,17 @@ class Ingest:
             views.append(_note("gap", recorded=all(recorded)))
         return views
 
-    async def state(
-        self,
-        sender: Sender,
-        exchange: str,
-        attempt: str,
-        dispatch: Dispatch,
-        settlement: Settlement,
-        refs: Sequence[str],
-    ) -> NoteView:
+    async def state(self, sender: Sender, said: StateSaid) -> NoteView:
         """Take what the runtime says of an attempt; ids of others become keyed hashes here and go no further."""
         header = StateHeader(
             scope=sender.key.scope.bytes,
             run_uid=sender.view.run_uid.bytes,
             run=sender.key.run,
-            exchange=exchange,
-            attempt=attempt,
-            dispatch=dispatch,
-            settlement=settlement,
-            refs=[self._ref(sender.key.scope, ref) for ref in checked_refs(refs)],
+            exchange=said.exchange,
+            attempt=said.attempt,
+            dispatch=said.dispatch,
+            settlement=said.settlement,
+            refs=[self._ref(sender.key.scope, ref) for ref in said.refs],
             at=_us(utc_now()),
         )
         recorded = await self._record(NoteFrame(sender.key, "state", entries.encode(header), None))
@@ -161,7 +149,7 @@ class Ingest:
             )
         content = bytes(body.content)
         said = body.said
-        identity = Identity(sender.key.scope, sender.key.run, said.exchange, said.attempt, said.kind)
+        identity = _identity(sender.key, said)
         frame = PartFrame(
             key=sender.key,
             exchange=said.exchange,
@@ -183,13 +171,8 @@ class Ingest:
     async def _answer(self, sender: Sender, prepared: _Prepared, answer: Answer) -> ReceiptView:
         key, said = sender.key, prepared.body.said
         if prepared.body.refused is not None:
-            return self._not_captured(
-                key,
-                said,
-                prepared.evidence,
-                prepared.body.refused,
-                recorded=answer.outcome == "queued",
-            )
+            recorded = answer.outcome == "queued"
+            return self._not_captured(key, said, prepared.evidence, prepared.body.refused, recorded=recorded)
         if answer.outcome == "queued":
             return self._queued(key, said, prepared.evidence)
         if answer.outcome == "exists" and answer.evidence is not None:
@@ -215,7 +198,7 @@ class Ingest:
         return await self.refuse(key, said, reason, sender.view.run_uid)
 
     def _same_as_queued(self, key: RunKey, said: PartSaid, content: bytes, answer: Answer) -> bool:
-        identity = Identity(key.scope, key.run, said.exchange, said.attempt, said.kind)
+        identity = _identity(key, said)
         if answer.key_id is None or answer.digest is None:
             return False
         try:
@@ -226,45 +209,28 @@ class Ingest:
         return commitments.same(commitments.intake_digest(intake, content, identity), answer.digest)
 
     def _queued(self, key: RunKey, said: PartSaid, evidence: UUID) -> ReceiptView:
-        return self._receipts.write(
-            ScopeId(key.scope),
-            key.run,
-            said.exchange,
-            said.attempt,
-            said.kind,
-            evidence,
-            Capture.QUEUED,
-            dispatch=said.dispatch,
-            settlement=said.settlement,
-        )
+        waits = Outcome(Capture.QUEUED, dispatch=said.dispatch, settlement=said.settlement)
+        return self._receipts.write(_identity(key, said), evidence, waits)
 
     def _not_captured(
         self, key: RunKey, said: PartSaid, evidence: UUID, reason: Reason, *, recorded: bool
     ) -> ReceiptView:
-        return self._receipts.write(
-            ScopeId(key.scope),
-            key.run,
-            said.exchange,
-            said.attempt,
-            said.kind,
-            evidence,
+        refused = Outcome(
             Capture.NOT_CAPTURED,
-            reason=reason,
+            reason,
             recorded=recorded,
             dispatch=said.dispatch,
             settlement=said.settlement,
         )
+        return self._receipts.write(_identity(key, said), evidence, refused)
 
     def _lost(self, key: RunKey, prepared: _Prepared, reason: Reason) -> ReceiptView:
         reason = prepared.body.refused or reason
         return self._not_captured(key, prepared.body.said, prepared.evidence, reason, recorded=False)
 
 
-def checked_refs(refs: Sequence[str]) -> Sequence[str]:
-    """Refuse more references, or longer ones, than an attempt may carry."""
-    if len(refs) > MAX_REFS or any(not 1 <= len(ref.encode()) <= MAX_REF_BYTES for ref in refs):
-        raise Malformed(detail=f"at most {MAX_REFS} references of 1 to {MAX_REF_BYTES} bytes")
-    return refs
+def _identity(key: RunKey, said: PartSaid) -> Identity:
+    return Identity(key.scope, key.run, said.exchange, said.attempt, said.kind)
 
 
 def _fault(body: Body) -> Reason | None:
@@ -319,28 +285,24 @@ def _gap_frame(key: RunKey, run_uid: UUID, said: PartSaid, reason: Reason, evide
 
 
 def _range_frames(key: RunKey, run_uid: UUID, gap: Gap, said_by: SaidBy, now: datetime) -> list[NoteFrame]:
-    return [
-        NoteFrame(
-            key,
-            "gap",
-            entries.encode(
-                GapHeader(
-                    scope=key.scope.bytes,
-                    run_uid=run_uid.bytes,
-                    run=key.run,
-                    said_by=said_by,
-                    reason=gap.reason,
-                    session=gap.session,
-                    first=start,
-                    last=stop - 1,
-                    exchange=None,
-                    attempt=None,
-                    kind=None,
-                    at=_us(now),
-                )
-            ),
-            gap.reason,
+    def header(first: int, last: int) -> GapHeader:
+        return GapHeader(
+            scope=key.scope.bytes,
+            run_uid=run_uid.bytes,
+            run=key.run,
+            said_by=said_by,
+            reason=gap.reason,
+            session=gap.session,
+            first=first,
+            last=last,
+            exchange=None,
+            attempt=None,
+            kind=None,
+            at=_us(now),
         )
+
+    return [
+        NoteFrame(key, "gap", entries.encode(header(start, stop - 1)), gap.reason)
         for start, stop in gap.sequences.ranges
     ]
 

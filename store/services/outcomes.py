@@ -1,7 +1,7 @@
 """What became of an observation: asked by receipt, by identity, or for a whole run.
 
-Redis is asked first and Postgres second. A part leaves the queue only after it was committed, so that in this order it is
-always seen in one of the two; in the other order it could slip through between them.
+Redis is asked first and Postgres second. A part leaves the queue only after it was committed, so that in this order it
+is always seen in one of the two; in the other order it could slip through between them.
 """
 
 from datetime import datetime, timedelta
@@ -12,13 +12,14 @@ from policies.kinds import Capture, Kind, PartState
 from policies.reasons import Mark, Reason
 from store import commitments
 from store.clock import utc_now
+from store.commitments import Identity
 from store.db import Database
 from store.errors import Corrupt, NotFound
 from store.ids import ScopeId
 from store.keyring import Keyring
 from store.queue import Queue, RunKey
 from store.receipts import Claims
-from store.services.receipt_view import ReceiptView, ReceiptWriter, minted_at
+from store.services.receipt_view import Outcome, ReceiptView, ReceiptWriter, minted_at
 from store.services.scopes import ScopeBook
 from store.tables import outcomes
 
@@ -28,8 +29,13 @@ _FIRST: Final = ("", "", "")
 class Outcomes:
     """Answers of the store about what was posted to it; never content."""
 
-    def __init__(  # noqa: PLR0913 - the boundaries it asks, each by its name
-        self, database: Database, queue: Queue, keyring: Keyring, scopes: ScopeBook, receipts: ReceiptWriter,
+    def __init__(
+        self,
+        database: Database,
+        queue: Queue,
+        keyring: Keyring,
+        scopes: ScopeBook,
+        receipts: ReceiptWriter,
         overdue_after: timedelta,
     ) -> None:
         self._database = database
@@ -78,10 +84,8 @@ class Outcomes:
         if found is not None:
             return found
         # We said `queued`, and it is neither waiting, nor stored, nor refused: the queue was lost.
-        return self._receipts.write(
-            ScopeId(scope), claims.run, claims.exchange, claims.attempt, claims.kind, claims.evidence, Capture.NOT_CAPTURED,
-            reason=Reason.QUEUE_ENTRY_LOST, recorded=False,
-        )
+        lost = Outcome(Capture.NOT_CAPTURED, Reason.QUEUE_ENTRY_LOST, recorded=False)
+        return self._receipts.write(_claimed(scope, claims), claims.evidence, lost)
 
     async def awaited(self, key: RunKey, receipt: ReceiptView, wait_s: float) -> ReceiptView:
         """Wait at most `wait_s` for what became of a queued part; the same receipt where nothing did in that time."""
@@ -94,13 +98,18 @@ class Outcomes:
         """Return the receipt of an identity, or None if nobody ever posted it (or nobody remembers)."""
         waiting = await self._queue.identity(key, exchange, attempt, kind)
         if waiting is not None and waiting.pending and waiting.evidence is not None:
-            return self.queued(key, exchange, attempt, kind, waiting.evidence)
+            return self.queued(Identity(*key, exchange, attempt, kind), waiting.evidence)
         async with self._database.connection() as connection:
-            known = await outcomes.outcome_of_identity(connection, key.scope, key.run, exchange, attempt, kind)
+            known = await outcomes.outcome_of_identity(
+                connection, key.scope, key.run, exchange, attempt, kind
+            )
         return None if known is None else self._known(key, known)
 
     async def of_run(
-        self, key: RunKey, after: tuple[str, str, str] | None, limit: int,
+        self,
+        key: RunKey,
+        after: tuple[str, str, str] | None,
+        limit: int,
     ) -> tuple[list[ReceiptView], tuple[str, str, str] | None]:
         """Return a run's receipts in identity order, and where the next page begins (None at the end)."""
         start = after or _FIRST
@@ -113,37 +122,40 @@ class Outcomes:
         for exchange, attempt, kind, evidence in waiting:
             identity = (exchange, attempt, kind)
             if identity > start and (reach is None or identity <= reach):
-                views[identity] = self.queued(key, exchange, attempt, Kind(kind), evidence)
+                views[identity] = self.queued(Identity(*key, *identity), evidence)
         ordered = sorted(views)
         page = ordered[:limit]
         more = len(ordered) > limit
         return [views[identity] for identity in page], page[-1] if more else None
 
-    def queued(self, key: RunKey, exchange: str, attempt: str, kind: Kind, evidence: UUID) -> ReceiptView:
+    def queued(self, identity: Identity, evidence: UUID) -> ReceiptView:
         """Return the receipt of what waits, marked where it waits longer than it should."""
         late = utc_now() - minted_at(evidence) > self._overdue_after
-        return self._receipts.write(
-            ScopeId(key.scope), key.run, exchange, attempt, kind, evidence, Capture.QUEUED,
-            overdue=Mark.WRITE_TIMEOUT if late else None,
-        )
+        waits = Outcome(Capture.QUEUED, overdue=Mark.WRITE_TIMEOUT if late else None)
+        return self._receipts.write(identity, evidence, waits)
 
     async def _too_old(self, scope: UUID, first_at: datetime) -> bool:
         policy = (await self._scopes.get(ScopeId(scope))).policy
         return utc_now() - first_at > timedelta(seconds=policy.metadata_retention_s)
 
     def _known(self, key: RunKey, known: outcomes.Known) -> ReceiptView:
-        stored = known.stored_at is not None
-        return self._receipts.write(
-            ScopeId(key.scope), key.run, known.exchange, known.attempt, known.kind, known.evidence,
-            Capture.STORED if stored else Capture.NOT_CAPTURED, reason=known.reason, dispatch=known.dispatch,
-            settlement=known.settlement, stored_at=known.stored_at,
+        became = Outcome(
+            Capture.NOT_CAPTURED if known.stored_at is None else Capture.STORED,
+            known.reason,
+            dispatch=known.dispatch,
+            settlement=known.settlement,
+            stored_at=known.stored_at,
         )
+        identity = Identity(*key, known.exchange, known.attempt, known.kind)
+        return self._receipts.write(identity, known.evidence, became)
 
     def _as_said(self, scope: UUID, claims: Claims, *, recorded: bool) -> ReceiptView:
-        return self._receipts.write(
-            ScopeId(scope), claims.run, claims.exchange, claims.attempt, claims.kind, claims.evidence, claims.capture,
-            reason=claims.reason, recorded=recorded,
-        )
+        said = Outcome(claims.capture, claims.reason, recorded=recorded)
+        return self._receipts.write(_claimed(scope, claims), claims.evidence, said)
+
+
+def _claimed(scope: UUID, claims: Claims) -> Identity:
+    return Identity(scope, claims.run, claims.exchange, claims.attempt, claims.kind)
 
 
 def _gone(purge_reason: Reason | None) -> Reason:

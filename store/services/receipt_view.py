@@ -8,6 +8,7 @@ import msgspec
 from policies.kinds import Capture, Dispatch, Kind, Settlement
 from policies.reasons import Mark, Reason
 from store import receipts
+from store.commitments import Identity
 from store.ids import EvidenceId, ScopeId
 
 
@@ -43,29 +44,51 @@ def minted_at(evidence: UUID) -> datetime:
     return datetime.fromtimestamp((evidence.int >> 80) / 1000, UTC)
 
 
+class Outcome(msgspec.Struct, frozen=True, gc=False):
+    """What became of an observation, apart from whose it is."""
+
+    capture: Capture
+    reason: Reason | None = None
+    recorded: bool = True
+    overdue: Mark | None = None
+    dispatch: Dispatch = Dispatch.UNKNOWN
+    settlement: Settlement = Settlement.UNKNOWN
+    stored_at: datetime | None = None
+
+
 class ReceiptWriter:
     """Gives receipts under one key. The same observation and outcome always get the same text."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def write(  # noqa: PLR0913 - the fields of a receipt, each by its name
-        self, scope: ScopeId, run: str, exchange: str, attempt: str, kind: Kind, evidence: UUID, capture: Capture, *,
-        reason: Reason | None = None, recorded: bool = True, overdue: Mark | None = None,
-        dispatch: Dispatch = Dispatch.UNKNOWN, settlement: Settlement = Settlement.UNKNOWN,
-        stored_at: datetime | None = None,
-    ) -> ReceiptView:
+    def write(self, identity: Identity, evidence: UUID, outcome: Outcome) -> ReceiptView:
         """Return the receipt of `evidence`, which is the id minted when the observation was answered."""
-        first_at = minted_at(evidence)
         claims = receipts.Claims(
-            evidence=EvidenceId(evidence), run=run, exchange=exchange, attempt=attempt, kind=kind, capture=capture,
-            reason=reason, first_at=first_at,
+            evidence=EvidenceId(evidence),
+            run=identity.run,
+            exchange=identity.exchange,
+            attempt=identity.attempt,
+            kind=Kind(identity.kind),
+            capture=outcome.capture,
+            reason=outcome.reason,
+            first_at=minted_at(evidence),
         )
         return ReceiptView(
-            run_id=run, exchange_id=exchange, attempt_id=attempt, kind=kind, capture=capture, reason=reason,
-            recorded=recorded, overdue=overdue, dispatch=dispatch, settlement=settlement,
-            receipt=receipts.issue(self._key, scope, claims),
-            evidence=evidence if capture is Capture.STORED else None, received_at=first_at, stored_at=stored_at,
+            run_id=claims.run,
+            exchange_id=claims.exchange,
+            attempt_id=claims.attempt,
+            kind=claims.kind,
+            capture=outcome.capture,
+            reason=outcome.reason,
+            recorded=outcome.recorded,
+            overdue=outcome.overdue,
+            dispatch=outcome.dispatch,
+            settlement=outcome.settlement,
+            receipt=receipts.issue(self._key, ScopeId(identity.scope), claims),
+            evidence=evidence if outcome.capture is Capture.STORED else None,
+            received_at=claims.first_at,
+            stored_at=outcome.stored_at,
         )
 
     def read(self, scope: ScopeId, text: str) -> receipts.Claims:

@@ -22,16 +22,35 @@ from store.ids import caller_id
 
 OPAQUE: Final = "application/octet-stream"
 MAX_SOURCES: Final = 32
+MAX_REFS: Final = 4
+MAX_REF_BYTES: Final = 200
 _SHA256_BYTES: Final = 32
 
 # What a part may call itself; anything else is kept as opaque bytes, since a type that nobody renders decides nothing.
-MEDIA_TYPES: Final = frozenset({
-    "application/json", "application/problem+json", "application/ld+json", "application/x-ndjson", "application/jsonl",
-    "application/xml", "application/yaml", "application/msgpack", "application/cbor", "application/x-protobuf",
-    "application/vnd.amazon.eventstream", "application/x-www-form-urlencoded", OPAQUE,
-    "text/plain", "text/event-stream", "text/markdown", "text/html", "text/csv", "text/xml",
-    "multipart/form-data",
-})
+MEDIA_TYPES: Final = frozenset(
+    {
+        "application/json",
+        "application/problem+json",
+        "application/ld+json",
+        "application/x-ndjson",
+        "application/jsonl",
+        "application/xml",
+        "application/yaml",
+        "application/msgpack",
+        "application/cbor",
+        "application/x-protobuf",
+        "application/vnd.amazon.eventstream",
+        "application/x-www-form-urlencoded",
+        OPAQUE,
+        "text/plain",
+        "text/event-stream",
+        "text/markdown",
+        "text/html",
+        "text/csv",
+        "text/xml",
+        "multipart/form-data",
+    }
+)
 _PARAMETERS: Final = re.compile(r"\s*;.*", re.DOTALL)
 
 
@@ -52,6 +71,25 @@ class PartSaid(msgspec.Struct, frozen=True, gc=False):
     dispatch: Dispatch = Dispatch.UNKNOWN
     settlement: Settlement = Settlement.UNKNOWN
     content: Content = Content.ALLOW
+
+
+class StateSaid(msgspec.Struct, frozen=True):
+    """What a runtime says of an attempt; `refs` are ids of others by which it can be found."""
+
+    exchange: str
+    attempt: str
+    dispatch: Dispatch = Dispatch.UNKNOWN
+    settlement: Settlement = Settlement.UNKNOWN
+    refs: tuple[str, ...] = ()
+
+
+def state_said(said: StateSaid) -> StateSaid:
+    """Check what is said of an attempt: ids of ours, few and short references."""
+    if len(said.refs) > MAX_REFS or any(not 1 <= len(ref.encode()) <= MAX_REF_BYTES for ref in said.refs):
+        raise Malformed(detail=f"at most {MAX_REFS} references of 1 to {MAX_REF_BYTES} bytes")
+    caller_id(said.exchange)
+    caller_id(said.attempt)
+    return said
 
 
 def part_said(exchange: str, attempt: str, kind: str, said: Mapping[str, str]) -> PartSaid:
