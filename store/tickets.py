@@ -10,6 +10,7 @@ import msgspec
 from policies.kinds import Kind
 from policies.limits import RunLimits, ScopeLimits
 from policies.reasons import Reason
+from policies.revocation import Binding
 from store import errors, tokens
 from store.ids import RunUid, ScopeId
 
@@ -34,6 +35,8 @@ class Ticket:
     policy_version: int
     retain_until: datetime
     expires_at: datetime
+    # The run's default sources as they were then: what depends on them must be known also while Postgres is away.
+    sources: frozenset[Binding] = frozenset()
 
 
 class _Wire(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -50,6 +53,7 @@ class _Wire(msgspec.Struct, frozen=True, array_like=True, gc=False):
     policy_version: int
     retain_until: datetime
     expires_at: datetime
+    sources: tuple[tuple[str, int | None], ...] = ()
 
 
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes", order="deterministic")
@@ -131,6 +135,7 @@ def _to_wire(ticket: Ticket) -> _Wire:
         policy_version=ticket.policy_version,
         retain_until=ticket.retain_until,
         expires_at=ticket.expires_at,
+        sources=tuple(sorted(((each.source, each.version) for each in ticket.sources), key=str)),
     )
 
 
@@ -147,4 +152,5 @@ def _from_wire(wire: _Wire) -> Ticket:
         policy_version=wire.policy_version,
         retain_until=wire.retain_until,
         expires_at=wire.expires_at,
+        sources=frozenset(Binding(source, version) for source, version in wire.sources),
     )

@@ -5,7 +5,7 @@ is said as one; sources alone may be left to the writer, who asks again before t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -93,6 +93,8 @@ class Admission:
         room = await self._disk.decide()
         if isinstance(room, Refuse):
             raise RunRefused(room.reason, view.run_uid)
+        if not ticket.sources <= view.sources:
+            view = replace(view, sources=view.sources | ticket.sources)
         return Sender(key, who.key_id, ticket, view)
 
     async def permit(self, sender: Sender, said: PartSaid, declared_bytes: int | None) -> None:

@@ -71,6 +71,11 @@ class LastKnown(Generic[Key, Value]):
         kept = self._kept.get(key)
         return kept.value if kept is not None and self._clock() - kept.good_at < self._age_s else None
 
+    def last(self, key: Key) -> Value | None:
+        """Return what is remembered, however old."""
+        kept = self._kept.get(key)
+        return None if kept is None else kept.value
+
     def drop(self, key: Key) -> None:
         """Forget a value at once; what is being read now is not remembered either."""
         self._kept.pop(key, None)

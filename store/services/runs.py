@@ -27,6 +27,8 @@ from store.tables.runs import CapturedPart, RunRow
 _REMEMBERED: Final = 50_000
 # Who owns a run never changes and its sources only grow, of which every process is told; this is for a word unheard.
 _ROW_AGE_S: Final = 5.0
+# How often a database that was away is asked again for the sake of a capture, which must not wait for it.
+_RETRY_S: Final = 1.0
 
 
 class KeyOfScope(Protocol):
@@ -88,6 +90,7 @@ class RunBook:
         self._rows: LastKnown[RunKey, RunRow] = LastKnown(
             self._read_row, age_s=_ROW_AGE_S, grace_s=_for_good, size=_REMEMBERED
         )
+        self._away_until = float("-inf")
         queue.on_narrowed(self.forget)
 
     async def declare(self, who: Caller, scope_id: ScopeId, run: str, said: Declaration) -> Admission:
@@ -130,12 +133,7 @@ class RunBook:
 
     async def recordable(self, who: KeyOfScope, key: RunKey) -> UUID | None:
         """Return the run's uid if this key may leave a gap in it; None also where that cannot be told now."""
-        try:
-            # A refusal waits here: an outage must not become its wait.
-            async with asyncio.timeout(PATIENCE_S):
-                row = await self._rows.get(key)
-        except (Unavailable, TimeoutError):
-            return None
+        row = await self._known_row(key)
         return row.run_uid if row is not None and (row.shared or row.owner_key == who.key_id) else None
 
     def forget(self, key: RunKey) -> None:
@@ -224,13 +222,14 @@ class RunBook:
             retain_until=row.standing.retain_until,
             # Tickets are judged by the clocks of api processes, not by the database's.
             expires_at=min(clock.utc_now() + self._ticket_lifetime, row.standing.retain_until),
+            sources=row.sources,
         )
 
     async def _read_view(self, key: RunKey) -> RunFacts | None:
         view = await self._queue.run_view(key)
         if view is None:
             return await self._reopen(key)
-        row = await self._rows.get(key)
+        row = await self._known_row(key)
         return RunFacts(
             run_uid=RunUid(view.run_uid),
             state=view.state,
@@ -240,6 +239,17 @@ class RunBook:
             announced=view.announced,
             sources=frozenset() if row is None else row.sources,
         )
+
+    async def _known_row(self, key: RunKey) -> RunRow | None:
+        """Return the row, the last known or None where Postgres is away: declared runs go on, on what tickets say."""
+        if clock.monotonic() < self._away_until:
+            return self._rows.last(key)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await self._rows.get(key)
+        except (Unavailable, TimeoutError):
+            self._away_until = clock.monotonic() + _RETRY_S
+            return self._rows.last(key)
 
     async def _read_row(self, key: RunKey) -> RunRow | None:
         async with self._database.connection() as connection:

@@ -399,6 +399,22 @@ async def test_while_redis_is_away_a_narrowing_holds_at_the_write(
     assert (stale.state, lowered.state) == ("open", "content_opt_out")
 
 
+async def test_while_postgres_is_away_a_process_that_never_saw_a_run_knows_its_sources_from_the_ticket(
+    api: Api, scope: Scope, runtime: dict[str, str], postgres_url: str, database_url: str
+):
+    ticket = (await declare(api, runtime, sources=[{"source": "doc-7", "version": 3}])).json()["ticket"]
+    await api.services.scopes.get(scope.scope_id)
+    sending = Sending(runtime["Authorization"].split("_")[2], scope.scope_id)
+
+    async with postgres_away(postgres_url, database_url):
+        view = await api.services.runs.view(RunKey(scope.scope_id, "run-1"))
+        sender = await api.services.admission.sender(sending, "run-1", ticket)
+
+    assert view is not None
+    assert (view.state, view.sources) == ("open", frozenset())
+    assert sender.view.sources == {Binding("doc-7", 3)}
+
+
 async def test_while_postgres_is_away_declaring_answers_503_and_declared_runs_go_on(
     api: Api, scope: Scope, runtime: dict[str, str], postgres_url: str, database_url: str
 ):

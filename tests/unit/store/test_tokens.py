@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from policies.kinds import Capture, Kind
 from policies.limits import RunLimits, ScopeLimits
 from policies.reasons import Reason
+from policies.revocation import Binding
 from store import cursor, receipts, tickets, tokens
 from store.cursor import Cursor, Question
 from store.errors import Malformed, NotFound, Refused
@@ -35,6 +36,7 @@ TICKET = Ticket(
     policy_version=9,
     retain_until=NOW + timedelta(days=30),
     expires_at=NOW + timedelta(minutes=15),
+    sources=frozenset({Binding("doc-7", 3), Binding("doc-8")}),
 )
 CLAIMS = Claims(
     evidence=EvidenceId(UUID(int=3)),
