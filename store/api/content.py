@@ -18,7 +18,8 @@ from store.services.said import known_kind
 
 PURPOSE: Final = "custody-purpose"
 
-_TEXT: Final = "text/plain; charset=utf-8"
+# The framework adds the charset, which is utf-8.
+_TEXT: Final = "text/plain"
 _OPAQUE: Final = "application/octet-stream"
 
 

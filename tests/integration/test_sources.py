@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from policies.kinds import Role
 from policies.reasons import Reason
 from policies.revocation import NOT_KNOWN, SourceFacts
 from store.db import SERVICE_ROLE, Database
@@ -14,7 +16,9 @@ from store.errors import Conflict, Malformed, NotFound, Unavailable
 from store.ids import ScopeId
 from store.services.sources import SourceBook
 from store.tables import sources
+from tests.support.api import problem
 from tests.support.duties import execute, new_scope, scalar
+from tests.support.reading import Library, library
 
 
 @pytest.fixture
@@ -214,3 +218,98 @@ async def test_sources_are_listed_by_id(database, scope):
     assert (row.latest, [version.version for version in versions]) == (1, [1])
     with pytest.raises(NotFound):
         await book.one(scope, "nope", 10)
+
+
+# --- over HTTP
+
+
+@pytest.fixture
+async def shelf(database_url: str, redis_url: str, keys_dir: Path) -> AsyncIterator[Library]:
+    async with library(database_url, redis_url, keys_dir) as opened:
+        yield opened
+
+
+async def test_an_operator_runs_a_source_and_each_step_shows_at_the_next_read(shelf):
+    operator, reviewer = await shelf.key(Role.OPERATOR), await shelf.key(Role.REVIEWER)
+    client = shelf.api.client
+
+    async def step(method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        response = await client.request(method, f"/v1/sources/{path}", headers=operator, json=body)
+        assert response.status_code == 200, response.text
+        return dict(response.json())
+
+    assert (await step("PUT", "doc-7", {}))["latest"] == 1
+    evidence = await shelf.store(await shelf.house.declare(), b"yes", sources=[("doc-7", 1)])
+
+    async def seen() -> str | None:
+        shown = await shelf.json(f"/v1/parts/{evidence}", reviewer)
+        reason: str | None = shown["availability"]["reason"]
+        content = await shelf.get(f"/v1/parts/{evidence}/content", reviewer)
+        assert content.content == b"yes" if reason is None else problem(content)["reason"] == reason
+        return reason
+
+    assert await seen() is None
+    await step("PUT", "doc-7", {"earlier": "readable"})
+    assert await seen() is None
+    await step("PUT", "doc-7", {"earlier": "withdrawn"})
+    assert await seen() == "dependency_changed"
+    await step("POST", "doc-7/restore", {"version": 1})
+    assert await seen() is None
+    await step("POST", "doc-7/revoke", {"version": 1})
+    assert await seen() == "dependency_changed"
+    await step("POST", "doc-7/restore", {"version": 1})
+    shown = await step("POST", "doc-7/revoke", {})
+    assert shown["revoked_at"] is not None
+    assert await seen() == "source_unavailable"
+    await step("POST", "doc-7/restore", {})
+    await step("PUT", "doc-7", {"audience": ["legal"]})
+    assert await seen() == "permission_denied"
+    one = await step("GET", "doc-7")
+    assert (one["latest"], one["audience"], [each["version"] for each in one["versions"]]) == (
+        4,
+        ["legal"],
+        [4, 3, 2, 1],
+    )
+
+
+async def test_a_destroyed_source_is_not_restored_and_the_answer_says_why(shelf):
+    operator = await shelf.key(Role.OPERATOR)
+    client = shelf.api.client
+    await client.put("/v1/sources/doc-7", headers=operator, json={})
+    await client.post("/v1/sources/doc-7/revoke", headers=operator, json={})
+    await shelf.house.execute("UPDATE sources SET destroyed = true")
+    refused = await client.post("/v1/sources/doc-7/restore", headers=operator, json={})
+    found = problem(refused)
+    assert (refused.status_code, found["reason"]) == (409, "erased")
+    assert "destroyed" in str(found["detail"])
+
+
+async def test_sources_are_the_operators_own_and_of_one_scope(shelf):
+    operator = await shelf.key(Role.OPERATOR)
+    client = shelf.api.client
+    for name in ("a", "b", "c"):
+        assert (await client.put(f"/v1/sources/{name}", headers=operator, json={})).status_code == 200
+    first = await shelf.json("/v1/sources", operator, limit=2)
+    rest = await shelf.json("/v1/sources", operator, limit=2, cursor=first["next"])
+    assert [each["source"] for each in first["items"] + rest["items"]] == ["a", "b", "c"]
+    assert rest["next"] is None
+    for role in (Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR, Role.RUNTIME):
+        refused = await shelf.get("/v1/sources", await shelf.key(role))
+        assert problem(refused)["reason"] == "permission_denied"
+    other = await shelf.key(Role.OPERATOR, await shelf.house.add_scope())
+    assert (await shelf.json("/v1/sources", other))["items"] == []
+    assert problem(await shelf.get("/v1/sources/a", other))["reason"] == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "doc", {"earlier": "gone"}), ("PUT", "doc", {"audience": ["a b"]}), ("PUT", "doc", {"version": 3}),
+        ("PUT", "-doc", {}), ("POST", "doc/revoke", {"version": 0}), ("POST", "doc/revoke", {"version": True}),
+        ("POST", "doc/restore", {"versions": 1}),
+    ],
+)  # fmt: skip
+async def test_what_a_source_call_does_not_understand_is_refused(shelf, method, path, body):
+    operator = await shelf.key(Role.OPERATOR)
+    refused = await shelf.api.client.request(method, f"/v1/sources/{path}", headers=operator, json=body)
+    assert (problem(refused)["reason"], refused.status_code) == ("malformed_request", 400)

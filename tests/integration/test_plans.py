@@ -1,0 +1,176 @@
+"""The hot queries use their index: shown on seeded rows, for every filter set that is offered and both orders."""
+
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from store.tables import load
+from store.tables.pages import MOST_RUNS, OFFERED
+from tests.support import factories
+from tests.support.duties import execute
+from tests.support.seeding import seed
+
+PARTS = 20_000
+PAGES, RUNS, ACCESSES, SOURCES = load("pages"), load("run_pages"), load("accesses"), load("sources")
+
+LATE, EARLY, NIL = datetime(9999, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC), UUID(int=0)
+BEGIN = {"newest": (LATE, NIL, EARLY), "oldest": (EARLY, NIL, LATE)}
+# Runs, buckets and sets of sources are few here: a planner rightly reads them whole.
+BIG = ("parts", "attempts", "bodies", "gaps")
+
+pytestmark = pytest.mark.timeout(120)
+
+
+class Seeded:
+    """A connection of the service's role to a database with many rows, all its plans generic as they are in use."""
+
+    def __init__(self, url: str, connection: asyncpg.Connection, scope: UUID) -> None:
+        self.url = url
+        self.connection = connection
+        self.scope = scope
+
+    async def plan(self, sql: str, *arguments: Any) -> str:
+        written = ", ".join(literal(argument) for argument in arguments)
+        await self.connection.execute(f"PREPARE looked_at AS {sql}")
+        try:
+            rows = await self.connection.fetch(
+                f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF) EXECUTE looked_at({written})"
+            )
+        finally:
+            await self.connection.execute("DEALLOCATE looked_at")
+        return "\n".join(row[0] for row in rows)
+
+
+def literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"ARRAY[{', '.join(literal(each) for each in value)}]::uuid[]"
+    if isinstance(value, bytes):
+        return f"'\\x{value.hex()}'"
+    return str(value) if isinstance(value, (int, bool)) else f"'{value}'"
+
+
+def scans(plan: str) -> list[str]:
+    """Every whole read of a table that grows with the number of parts."""
+    return [
+        line.strip() for line in plan.splitlines() if re.search(rf"Seq Scan on ({'|'.join(BIG)})\b", line)
+    ]
+
+
+def most_rows(plan: str) -> float:
+    """The most rows that any step of the plan gave out, over all its loops."""
+    found = re.findall(r"actual rows=([\d.]+) loops=(\d+)", plan)
+    assert found, plan
+    return max(float(rows) * int(loops) for rows, loops in found)
+
+
+@pytest.fixture
+async def seeded(database_url: str, keys_dir: Path) -> AsyncIterator[Seeded]:
+    async with factories.house(database_url, keys_dir) as house:
+        await seed(database_url, house.scope, PARTS)
+        connection = await asyncpg.connect(
+            database_url,
+            server_settings={
+                "role": "custody_service",
+                "plan_cache_mode": "force_generic_plan",
+                "jit": "off",
+            },
+        )
+        yield Seeded(database_url, connection, house.scope)
+        await connection.close()
+
+
+async def test_every_offered_filter_set_finds_its_keys_by_the_index_that_it_names(seeded):
+    runs = [row["run_uid"] for row in await seeded.connection.fetch("SELECT run_uid FROM runs LIMIT 8")]
+    more = {"parts": (), "run_parts": ("run-7",), "runs_parts": (runs,)}
+    for query, index in sorted({(each.query, each.index) for each in OFFERED}):
+        for order, begin in BEGIN.items():
+            plan = await seeded.plan(PAGES[f"{query}_{order}"], seeded.scope, *begin, 51, *more[query])
+            assert re.search(rf"Index (Only )?Scan (Backward )?using {index} on parts", plan), plan
+            assert not scans(plan), plan
+            # Of one run or the whole scope, the index's order is the page's; of some runs, their first few are merged.
+            assert ("Sort" in plan) == (query == "runs_parts"), plan
+            assert most_rows(plan) <= (51 * len(runs) if query == "runs_parts" else 51), plan
+
+
+async def test_a_page_in_the_middle_reads_no_more_than_one_at_the_start(seeded):
+    middle = await seeded.connection.fetchrow(
+        "SELECT stored_at, evidence FROM parts ORDER BY stored_at OFFSET 10000 LIMIT 1"
+    )
+    for order, (_, _, bound) in BEGIN.items():
+        plan = await seeded.plan(PAGES[f"parts_{order}"], seeded.scope, *middle, bound, 51)
+        assert most_rows(plan) <= 51, plan
+        assert "Rows Removed by Filter" not in plan, plan
+
+
+async def test_facts_are_looked_up_by_key_and_only_in_the_partitions_of_their_spans(seeded):
+    keys = await seeded.connection.fetch(
+        "SELECT evidence, span_start FROM parts ORDER BY stored_at DESC LIMIT 200"
+    )
+    evidence, span = [key["evidence"] for key in keys], keys[0]["span_start"]
+    for with_bytes, some in ((False, evidence), (True, evidence[:1])):
+        plan = await seeded.plan(PAGES["facts"], seeded.scope, some, span, span, with_bytes)
+        assert "parts_pkey on parts" in plan, plan
+        assert not scans(plan), plan
+        assert "Subplans Removed" in plan, plan
+        assert len(re.findall(r"Scan.* on bodies_\d+", plan)) == 1, plan
+
+
+async def test_one_part_is_found_by_evidence_and_by_identity(seeded):
+    evidence = await seeded.connection.fetchval("SELECT evidence FROM parts LIMIT 1")
+    plan = await seeded.plan(PAGES["key_of_evidence"], seeded.scope, evidence)
+    assert "parts_pkey" in plan, plan
+    plan = await seeded.plan(PAGES["key_of_identity"], seeded.scope, "run-7", "x1", "a1", "logical-request")
+    assert "runs_once" in plan, plan
+    assert re.search("parts_identity_once|parts_by_run", plan), plan
+    assert not scans(plan), plan
+
+
+async def test_runs_are_paged_by_their_index_and_labels_found_by_theirs(seeded):
+    # Two hundred runs fit into a few pages, which a planner rightly reads whole: make the index the cheaper way.
+    await seeded.connection.execute("SET enable_seqscan = off")
+    for order, begin in BEGIN.items():
+        plan = await seeded.plan(RUNS[f"runs_{order}"], seeded.scope, *begin, 51)
+        assert "runs_by_declared" in plan, plan
+        assert "Sort" not in plan, plan
+        assert most_rows(plan) <= 51, plan
+    plan = await seeded.plan(PAGES["runs_of_label"], seeded.scope, "rare=3", MOST_RUNS + 1)
+    assert "runs_by_label" in plan, plan
+
+
+async def test_attempts_are_found_by_reference(seeded):
+    ref = await seeded.connection.fetchval("SELECT refs[1] FROM attempts LIMIT 1")
+    plan = await seeded.plan(RUNS["attempts_by_ref"], seeded.scope, ref, EARLY, NIL, 51)
+    assert "attempts_by_ref" in plan, plan
+    assert not scans(plan), plan
+
+
+async def test_a_run_s_own_view_reads_that_run_only(seeded):
+    run_uid = await seeded.connection.fetchval("SELECT run_uid FROM runs WHERE run = 'run-7'")
+    for name, more in (("stored_parts", ()), ("parts_of_run", (1025,)), ("attempts_of_run", (257,))):
+        plan = await seeded.plan(RUNS[name], seeded.scope, run_uid, *more)
+        assert not scans(plan), plan
+        assert most_rows(plan) <= 100, plan
+
+
+async def test_accesses_are_read_newest_month_first_and_by_part(seeded):
+    await seeded.connection.execute(
+        "INSERT INTO accesses (scope_id, at, access_id, key_id, role, evidence, outcome)"
+        " SELECT $1, now() + i * interval '1 second', gen_random_uuid(), 'k', 'reviewer',"
+        " md5('e' || i % 500)::uuid, 'read' FROM generate_series(0, 19999) i",
+        seeded.scope,
+    )  # fmt: skip
+    # As autovacuum does it once there are this many.
+    await execute(seeded.url, "ANALYZE accesses")
+    evidence = await seeded.connection.fetchval("SELECT evidence FROM accesses LIMIT 1")
+    for order, begin in BEGIN.items():
+        plan = await seeded.plan(ACCESSES[order], seeded.scope, *begin, 51)
+        assert not re.search(r"Seq Scan on accesses_\d+_\d+ .*rows=[1-9]", plan), plan
+        assert most_rows(plan) <= 51, plan
+        plan = await seeded.plan(ACCESSES[f"of_evidence_{order}"], seeded.scope, *begin, 51, evidence)
+        assert "scope_id_evidence_at" in plan, plan
