@@ -1,4 +1,4 @@
-"""Services made of processes, over servers that a test may stop; one that stands for tests that leave api and servers be."""
+"""Services made of processes, over servers that a test may stop; one for tests that leave those be."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator

@@ -2,12 +2,11 @@
 
 import asyncio
 import random
-from contextlib import AsyncExitStack
 
-import asyncpg
 import pytest
 
 from tests.support.ledger import Runtime, agree, books_of, drained, sound
+from tests.support.locks import held, somebody_waits
 from tests.support.stack import Proc, Stack, until
 from tests.support.traffic import Site, Traffic, site
 
@@ -61,7 +60,7 @@ async def test_killed_twenty_times_under_load_the_books_agree_each_time(stack):
     await killed_under_load(stack, 20)
 
 
-async def queued(here, count: int) -> Runtime:
+async def queued(here: Site, count: int) -> Runtime:
     runtime = await here.runtime("run")
     await runtime.flush([runtime.observe(b'{"part": %d}' % number) for number in range(count)])
     assert runtime.counts() == {"queued": count}
@@ -80,51 +79,26 @@ async def all_stored(here: Site, runtime: Runtime) -> None:
     await sound(stack)
 
 
-async def stopped_in_its_insert(stack: Stack, exits: AsyncExitStack) -> asyncpg.transaction.Transaction:
-    """Nobody can insert a part until the transaction that is returned is rolled back."""
-    connection = await asyncpg.connect(stack.database_url)
-    exits.push_async_callback(connection.close)
-    transaction = connection.transaction()
-    await transaction.start()
-    await connection.execute("LOCK TABLE parts IN SHARE MODE")
-    return transaction
-
-
-async def waits_for_a_lock(stack: Stack, count: int = 1) -> None:
-    async def look() -> bool:
-        return bool(
-            await stack.value(
-                "SELECT count(DISTINCT pid) >= $1 FROM pg_locks WHERE NOT granted AND database ="
-                " (SELECT oid FROM pg_database WHERE datname = current_database())",
-                count,
-            )
-        )
-
-    await until(look, "a writer waits for a lock")
-
-
 async def test_killed_before_its_commit_another_writer_writes_the_batch(stack):
-    async with site(stack) as here, AsyncExitStack() as exits:
+    async with site(stack) as here:
         runtime = await queued(here, 10)
-        hold = await stopped_in_its_insert(stack, exits)
-        first = stack.writer()
-        await waits_for_a_lock(stack)
-        first.kill()
-        await hold.rollback()
+        async with held(stack, "LOCK TABLE parts IN SHARE MODE"):
+            first = stack.writer()
+            await somebody_waits(stack)
+            first.kill()
         stack.writer()
         await all_stored(here, runtime)
 
 
 async def test_killed_between_commit_and_settle_the_batch_is_settled_as_it_is(stack):
-    async with site(stack) as here, AsyncExitStack() as exits:
+    async with site(stack) as here:
         runtime = await queued(here, 10)
-        hold = await stopped_in_its_insert(stack, exits)
-        first = stack.writer()
-        await waits_for_a_lock(stack)
         with stack.redis() as client:
-            # Whoever wants to change something in Redis waits: the writer can commit, and cannot settle.
-            client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
-            await hold.rollback()
+            async with held(stack, "LOCK TABLE parts IN SHARE MODE"):
+                first = stack.writer()
+                await somebody_waits(stack)
+                # Whoever wants to change something in Redis waits: the writer can commit, and cannot settle.
+                client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
 
             async def committed() -> bool:
                 return len((await books_of(stack, runtime)).stored) == 10

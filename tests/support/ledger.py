@@ -1,7 +1,7 @@
 """A runtime that keeps its own books: what it numbered, what it was told of each, and whether the store's books agree.
 
-The store's word about one number is read from the outside: rows of parts, ranges of gaps, entries that still wait. Redis is
-read before Postgres, so that what leaves the one is always seen in the other.
+The store's word about one number is read from the outside: rows of parts, ranges of gaps, entries that still wait.
+Redis is read before Postgres, so that what leaves the one is always seen in the other.
 """
 
 from collections import Counter
@@ -282,7 +282,7 @@ async def drained(stack: Stack, within_s: float = 20.0) -> None:
 
     async def look() -> bool:
         with stack.redis() as client:
-            return client.xlen("custody:{q0}:entries") == 0
+            return bool(client.xlen("custody:{q0}:entries") == 0)
 
     await until(look, "the queue is empty", within_s)
 

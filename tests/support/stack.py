@@ -196,7 +196,9 @@ class Stack:
     async def key(self, role: Role, scope: Scope | None) -> dict[str, str]:
         """Make a key, and return the header that shows it."""
         services = await self.services()
-        made = await services.keys.create(Wanted(role, scope and scope.scope_id, DAY), COMMAND_LINE)
+        made = await services.keys.create(
+            Wanted(role, None if scope is None else scope.scope_id, DAY), COMMAND_LINE
+        )
         return bearer(made.text)
 
     # --- looking, as the owner of everything
@@ -215,7 +217,7 @@ class Stack:
     async def now(self) -> Any:
         return await self.value("SELECT now()")
 
-    def redis(self) -> "redis.Redis[bytes]":
+    def redis(self) -> redis.Redis:
         return redis.Redis.from_url(self.valkey.url)
 
     # --- the servers
@@ -266,11 +268,17 @@ class Stack:
 
     def _spawn(self, name: str, module: str, *arguments: str) -> Proc:
         log = self.directory / f"{name}-{len(self.procs)}.log"
+        command = [sys.executable, "-m", module, *arguments]
         with log.open("wb") as out:
             popen = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments], cwd=ROOT, env=self._child_environment(), stdin=subprocess.DEVNULL,
-                stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+                command,
+                cwd=ROOT,
+                env=self._child_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         proc = Proc(name, popen, log)
         self.procs.append(proc)
         return proc

@@ -34,7 +34,7 @@ class Site:
     async def restart_api(self) -> None:
         """Start another api; runtimes go on with it."""
         self.proc = await self.stack.api()
-        self.client.base_url = self.proc.url  # type: ignore[assignment] # httpx takes text and gives a URL
+        self.client.base_url = self.proc.url
 
 
 @asynccontextmanager
