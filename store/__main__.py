@@ -15,16 +15,17 @@ from policies.kinds import Role
 from policies.reasons import Reason
 from store import commands
 from store.embedded import EmbeddedFault
-from store.errors import ConfigFaults, CustodyError
+from store.errors import ConfigFaults, CustodyError, Unavailable
 from store.up import StackFault, Wanted, run
 
 _FAULT: Final = 1
 
 # Where an error has no words of its own.
-_PLAIN: Final = {
-    Reason.NOT_FOUND: "there is nothing of that name",
-    Reason.STORE_UNAVAILABLE: "Postgres does not answer",
-    Reason.QUEUE_UNAVAILABLE: "Redis does not answer",
+_PLAIN: Final = {Reason.NOT_FOUND: "there is nothing of that name"}
+# What `cause` says is the class of the fault: a refused connection, a missing table, a full disk.
+_AWAY: Final = {
+    Reason.STORE_UNAVAILABLE: "Postgres or the key directory does not do its part",
+    Reason.QUEUE_UNAVAILABLE: "Redis does not do its part",
 }
 
 
@@ -37,6 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _fault(*faults.faults)
     except (StackFault, EmbeddedFault) as fault:
         return _fault(str(fault))
+    except Unavailable as outage:
+        return _fault(f"{_AWAY.get(outage.reason, outage.reason.value)} ({outage.cause})")
     except CustodyError as fault:
         return _fault(fault.detail or _PLAIN.get(fault.reason, fault.reason.value))
     except KeyboardInterrupt:
@@ -62,7 +65,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_up(commanded)
     for name, act, text in (
         ("migrate", commands.migrate_schema, "bring the database to this version"),
-        ("verify", commands.verify, "re-derive everything that is stored; say what is wrong and what was not checked"),
+        (
+            "verify",
+            commands.verify,
+            "re-derive everything that is stored; say what is wrong and what was not checked",
+        ),
         ("check-config", commands.check_config, "check the settings and what they name; print them, masked"),
     ):
         _command(commanded, name, act, text)

@@ -13,6 +13,7 @@ from policies.kinds import Role
 from policies.quantities import duration
 from store import logging, migrate
 from store.config import Settings, from_environment, in_environment
+from store.db import translated
 from store.errors import Malformed
 from store.key_directory import FileKeyDirectory
 from store.services import verify as checking
@@ -57,7 +58,8 @@ async def migrate_schema(said: argparse.Namespace) -> int:
     url = settings.owner_database_url
     if url is None:
         raise StackFault("CUSTODY_DATABASE_URL is not set, and no stack runs in the data directory")
-    applied = await migrate.migrate(url.reveal())
+    with translated():
+        applied = await migrate.migrate(url.reveal())
     _print("\n".join(f"applied {name}" for name in applied) or "nothing to apply")
     return _OK
 

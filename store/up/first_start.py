@@ -6,6 +6,7 @@ from typing import Final
 
 from policies.kinds import Role
 from store.config import Settings
+from store.db import translated
 from store.errors import Conflict
 from store.migrate import migrate
 from store.services.keys import COMMAND_LINE, Wanted
@@ -24,7 +25,8 @@ async def prepare(settings: Settings, say: Say) -> Mapping[str, str]:
     """Bring everything to where processes can start; return the keys that were made, which are shown only now."""
     if settings.owner_database_url is None:
         raise StackFault("there is no address of Postgres")
-    applied = await migrate(settings.owner_database_url.reveal())
+    with translated():
+        applied = await migrate(settings.owner_database_url.reveal())
     if applied:
         say(f"schema: {', '.join(applied)}")
     async with open_services(settings, duties=True) as services:

@@ -1,0 +1,208 @@
+import asyncio
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from store import logging
+from store.__main__ import main
+from tests.support.duties import scalar
+
+FAULTY = '{"retention": {"max": 3}, "smapling": 1}'
+AWAY = "custody: Postgres or the key directory does not do its part (ConnectionRefusedError)\n"
+ROOT = Path(__file__).parent.parent.parent
+
+
+class Cli:
+    """The commands as somebody on the host calls them; in this process, in a thread with a loop of its own."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, environment: Mapping[str, str]) -> None:
+        self._patch = patch
+        self.set(environment)
+        # It takes over all logging of a process, which here is the tests'.
+        patch.setattr(logging, "configure", lambda *_: None)
+
+    def set(self, environment: Mapping[str, str]) -> None:
+        for name, value in environment.items():
+            self._patch.setenv(name, value)
+
+    async def __call__(self, *arguments: str, said: str = "") -> tuple[int, str, str]:
+        return await asyncio.to_thread(self._run, arguments, said)
+
+    def _run(self, arguments: Sequence[str], said: str) -> tuple[int, str, str]:
+        out, err = io.StringIO(), io.StringIO()
+        self._patch.setattr(sys, "stdin", io.StringIO(said))
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                code = main(list(arguments))
+            except SystemExit as usage:
+                code = int(usage.code or 0)
+        # Without its configuration, structlog prints where commands answer.
+        return code, re.sub(r"^\d{4}-\d\d-\d\d .*\n", "", out.getvalue(), flags=re.MULTILINE), err.getvalue()
+
+
+@pytest.fixture
+def cli(tmp_path: Path, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    return Cli(
+        monkeypatch,
+        {
+            "CUSTODY_DATABASE_URL": database_url, "CUSTODY_REDIS_URL": redis_url, "CUSTODY_DATA_DIR": str(tmp_path),
+            "CUSTODY_CANARY": "false",
+        },
+    )  # fmt: skip
+
+
+async def test_it_is_a_command_of_its_own(tmp_path: Path, database_url: str, redis_url: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "store", "scopes", "list", cwd=ROOT, stdout=asyncio.subprocess.PIPE,
+        env={
+            **os.environ, "PYTHONPATH": str(ROOT), "CUSTODY_DATABASE_URL": database_url, "CUSTODY_REDIS_URL": redis_url,
+            "CUSTODY_DATA_DIR": str(tmp_path),
+        },
+    )  # fmt: skip
+    out, _ = await process.communicate()
+    assert (process.returncode, out) == (0, b"")
+
+
+async def test_scopes_and_keys_from_the_making_to_the_end(
+    cli: Cli, database_url: str, tmp_path: Path
+) -> None:
+    assert (await cli("scopes", "create", "team-a"))[0] == 0
+    code, _, error = await cli("scopes", "create", "team-a")
+    assert (code, error.strip()) == (1, "custody: there is a scope of that name")
+
+    code, key, _ = await cli(
+        "keys", "create", "runtime", "--scope", "team-a", "--note", "ci", "--expires", "30d"
+    )
+    assert code == 0
+    assert key.startswith("ck_runtime_")
+    key_id = key.split("_")[2]
+    code, listed, _ = await cli("keys", "list", "--scope", "team-a")
+    assert (code, listed.split()[:3]) == (0, [key_id, "runtime", "team-a"])
+    assert key.split("_")[3].strip() not in listed
+    assert (await cli("keys", "revoke", key_id))[0] == 0
+    assert "revoked" in (await cli("keys", "list"))[1]
+    assert await scalar(database_url, "SELECT array_agg(action ORDER BY at) FROM operator_actions") == [
+        "scope_created", "key_created", "key_revoked"
+    ]  # fmt: skip
+
+
+async def test_a_policy_is_shown_and_put(cli: Cli, tmp_path: Path) -> None:
+    await cli("scopes", "create", "team-a")
+    shown = json.loads((await cli("scopes", "policy", "team-a"))[1])
+    assert shown["version"] == 1
+
+    policy = {**shown["policy"], "sampling": 0.25}
+    code, put, _ = await cli("scopes", "policy", "team-a", "--set", "-", said=json.dumps(policy))
+    assert (code, json.loads(put)) == (0, {"version": 2, "policy": policy})
+
+    code, _, error = await cli(
+        "scopes", "policy", "team-a", "--set", "-", said='{"retention": {"max": 3}, "smapling": 1}'
+    )
+    assert code == 1
+    assert len(error.strip().splitlines()) == 2
+    assert "Traceback" not in error
+
+
+async def test_purge_now_does_every_duty_once_and_shortens_nothing(cli: Cli, database_url: str) -> None:
+    await cli("scopes", "create", "team-a")
+
+    code, out, _ = await cli("purge", "--now")
+
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines()] == [
+        [name, "ok"]
+        for name in ("intake_keys", "buckets", "reconcile", "purge", "expiry", "months", "bucket_keys")
+    ]
+    assert await scalar(database_url, "SELECT count(*) FROM buckets WHERE state <> 'live'") == 0
+    assert await scalar(database_url, "SELECT count(*) FROM buckets") > 90
+
+
+async def test_purge_now_says_what_somebody_else_does(cli: Cli, database_url: str) -> None:
+    await scalar(
+        database_url,
+        "INSERT INTO leases (duty, holder, held_until) VALUES ('purge', gen_random_uuid(), now() + interval '1 hour')"
+        " RETURNING 1",
+    )
+    code, out, _ = await cli("purge", "--now")
+    assert code == 0
+    assert "purge        skipped: locked" in out
+
+
+async def test_a_schema_that_is_there_needs_nothing(cli: Cli) -> None:
+    assert await cli("migrate") == (0, "nothing to apply\n", "")
+
+
+async def test_a_sound_store_verifies(cli: Cli) -> None:
+    await cli("scopes", "create", "team-a")
+    await cli("purge", "--now")
+    code, out, _ = await cli("verify")
+    assert (code, out.splitlines()[-1]) == (0, "sound")
+
+
+async def test_check_config_masks_secrets_and_finds_faults(cli: Cli, tmp_path: Path, redis_url: str) -> None:
+    code, out, error = await cli("check-config")
+    assert (code, error) == (0, "")
+    assert "CUSTODY_BUCKET_SPAN=1d" in out
+    password = redis_url.split(":")[2].split("@", maxsplit=1)[0]
+    assert password not in out + error
+
+    (tmp_path / "keys" / "bucket").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "keys" / "bucket").chmod(0o755)
+    code, _, error = await cli("check-config")
+    assert code == 1
+    assert "open to other users" in error
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"CUSTODY_RETENTION_MAX": "3", "CUSTODY_PORT": "0"}, 2),
+        ({"CUSTODY_NOTHING": "1"}, 1),
+    ],
+)
+async def test_settings_that_cannot_be_are_all_named_and_nothing_is_done(
+    cli: Cli, settings: dict[str, str], said: int
+) -> None:
+    cli.set(settings)
+    for command in (("check-config",), ("purge", "--now"), ("up",)):
+        code, out, error = await cli(*command)
+        assert (code, out) == (1, "")
+        assert len(error.strip().splitlines()) == said
+
+
+async def test_while_postgres_is_away_one_line_says_so(cli: Cli) -> None:
+    cli.set({"CUSTODY_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"})
+    for command in (("scopes", "list"), ("migrate",), ("verify",)):
+        code, _, error = await cli(*command)
+        assert (code, error) == (
+            1,
+            "custody: Postgres or the key directory does not do its part (ConnectionRefusedError)\n",
+        )
+
+
+async def test_where_nothing_runs_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, _, error = await Cli(monkeypatch, {})("keys", "list", "--data-dir", str(tmp_path))
+    assert code == 1
+    assert "python -m store up" in error
+
+
+async def test_wrong_usage_ends_with_two(cli: Cli) -> None:
+    for command in (("nonsense",), ("purge",), ("keys", "create", "king"), ()):
+        code, _, error = await cli(*command)
+        assert code == 2
+        assert "usage:" in error
+
+
+async def test_a_scope_that_is_not_there_is_one_line(cli: Cli) -> None:
+    code, _, error = await cli("keys", "create", "runtime", "--scope", "nope")
+    assert (code, error) == (1, "custody: there is nothing of that name\n")
+    code, _, error = await cli("keys", "create", "runtime", "--scope", "nope", "--expires", "3")
+    assert code == 1
+    assert "--expires needs" in error
