@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -66,7 +67,13 @@ class Verdicts:
 
 def run_of(header: Header) -> Key:
     """Return the run that an entry belongs to."""
-    return UUID(bytes=header.scope), UUID(bytes=header.run_uid)
+    return _key(header.scope, header.run_uid)
+
+
+@lru_cache(maxsize=8_192)
+def _key(scope: bytes, run_uid: bytes) -> Key:
+    # Asked several times for every entry, and the runs of a batch are few.
+    return UUID(bytes=scope), UUID(bytes=run_uid)
 
 
 def loss(entry: Entry, header: PartHeader, reason: Reason) -> Gap:

@@ -90,7 +90,8 @@ class Persister:
             header = entry.header
             try:
                 if isinstance(header, PartHeader):
-                    batch.parts.append(self._sealer.candidate(entry, header, buckets.get(run_of(header))))
+                    run = run_of(header)
+                    batch.parts.append(self._sealer.candidate(entry, header, run, buckets.get(run)))
                 elif isinstance(header, StateHeader):
                     batch.states.append((entry, header))
                 else:

@@ -17,7 +17,7 @@ from store.keyring import Keyring
 from store.queue import Entry
 from store.queue.entries import PartHeader
 from store.services import marks
-from store.tables.batch import BucketSpan
+from store.tables.batch import BucketSpan, Key
 from store.tables.bodies import NewBody
 from store.tables.parts import NewPart
 from store.tables.source_sets import SourceSet
@@ -71,16 +71,16 @@ class Sealer:
         self._keyring = keyring
         self._most_bytes = most_bytes
 
-    def candidate(self, entry: Entry, header: PartHeader, bucket: BucketSpan | None) -> Candidate:
+    def candidate(self, entry: Entry, header: PartHeader, run: Key, bucket: BucketSpan | None) -> Candidate:
         """Open and seal one entry. Unavailable where keys cannot be reached, which is no fault of the entry."""
-        scope, evidence = UUID(bytes=header.scope), UUID(bytes=header.evidence)
+        (scope, run_uid), evidence = run, UUID(bytes=header.evidence)
         identity = Identity(scope, header.run, header.exchange, header.attempt, header.kind)
         lookup = self._keyring.token_key("lookup")
         bare = Candidate(
             entry=entry,
             header=header,
             identity=identity,
-            run_uid=UUID(bytes=header.run_uid),
+            run_uid=run_uid,
             evidence=evidence,
             received_at=instant(header.received_at),
             bindings=tuple(Binding(source, version) for source, version in header.sources),
