@@ -3,6 +3,7 @@
 Fails closed: a field that is not on the list is dropped, and of an exception only its class and our own frames stay.
 """
 
+import json
 import logging
 import re
 import sys
@@ -70,6 +71,12 @@ _ROOT: Final = Path(__file__).resolve().parent.parent
 _OURS: Final = tuple(str(_ROOT / name) for name in ("policies", "store", "workers", "console"))
 _LONGEST: Final = 200
 
+_NUMBERS: Final = (bool, int, float)
+_LISTS: Final = (list, tuple)
+_UNSAID: Final = (bytes, BaseException)
+
+_bound: FilteringBoundLogger | None = None
+
 
 def configure(level: str = "info", stream: TextIO | None = None) -> None:
     """Send all logging of this process, ours and libraries', through one pipe."""
@@ -91,6 +98,7 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
     # Else a line that cannot be formatted is printed with its arguments.
     logging.raiseExceptions = False
     logging.captureWarnings(capture=True)
+    _bind()
     for name in _QUIET:
         _quieten(logging.getLogger(name))
     _take_uncaught()
@@ -98,8 +106,14 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
 
 def logger() -> FilteringBoundLogger:
     """Return the logger; what it is given beyond `FIELDS` never appears."""
-    bound: FilteringBoundLogger = structlog.get_logger()
-    return bound
+    return _bound or _bind()
+
+
+def _bind() -> FilteringBoundLogger:
+    # Made once, since every request asks for it; what is configured later is taken over by `configure`.
+    global _bound  # noqa: PLW0603 - configuring is for the whole process
+    _bound = structlog.get_logger().bind()
+    return _bound
 
 
 def _take_uncaught() -> None:
@@ -158,12 +172,14 @@ def _listed(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float):
+    if type(value) is str:
+        return value[:_LONGEST]
+    if value is None or isinstance(value, _NUMBERS):
         return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, _LISTS):
         return [_plain(item) for item in value[:_LONGEST]]
     # bytes have no place in a line, and the repr of an exception is its message.
-    if isinstance(value, bytes | BaseException):
+    if isinstance(value, _UNSAID):
         return type(value).__name__
     return str(value)[:_LONGEST]
 
@@ -175,4 +191,5 @@ _SHARED: Final[list[Processor]] = [
     _listed,
 ]
 # JSON escapes controls and everything beyond ASCII: no line can forge another, or a terminal's colours.
-_RENDER: Final = structlog.processors.JSONRenderer(sort_keys=True, ensure_ascii=True)
+_encode: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True).encode
+_RENDER: Final = structlog.processors.JSONRenderer(serializer=lambda event, **_: _encode(event))
