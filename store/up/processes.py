@@ -55,6 +55,9 @@ class Child:
             code = await self.process.wait()
             if self.stopping:
                 return
+            # A server's own workers outlive it and would keep its port: they share its group.
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.falls += 1
             self.changed.set()
             pause_s = (
