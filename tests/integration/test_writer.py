@@ -244,3 +244,14 @@ async def test_what_was_stored_is_not_given_up(house: House) -> None:
 
     assert [each.outcome for each in written.settlements] == ["stored"]
     assert await house.count("gaps") == 0
+
+
+async def test_waiting_for_a_bucket_does_not_make_an_entry_a_suspect(house: House, queue: Queue) -> None:
+    run = await house.declare(keep=timedelta(days=30))
+    await queue_up(queue, run, [house.part(run, b"content")])
+
+    async with writing(house, queue):
+        await asyncio.sleep(IDLE.total_seconds() * 2 * (MAX_DELIVERIES + 2))
+
+    (entry,) = await queue.reclaim(0, "looking", 0, 10)
+    assert entry.deliveries == 2
