@@ -7,8 +7,8 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
-LOCKS := requirements/runtime.txt requirements/embedded.txt requirements/dev.txt
+RUNTIME := requirements/runtime.txt requirements/embedded.txt
+DEV := requirements/dev.txt
 ROOTS := policies store workers
 ARGS ?=
 CORPUS ?=
@@ -23,20 +23,27 @@ export PYTHONPATH := $(CURDIR)
 help:  ## what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP)  ## the locked requirements in .venv (once; needs Python 3.11 or later, and pip's network)
+setup: $(VENV)/.dev  ## the locked requirements in .venv (once; needs Python 3.11 or later, and pip's network)
 
-$(STAMP): $(LOCKS)
+# What runs comes without what only tests and checks: the demonstration is up sooner.
+$(VENV)/.runtime: $(RUNTIME)
 	@$(PYTHON) -c 'import sys; sys.exit("Custody needs Python 3.11 or later; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
-	@echo "Installing the locked requirements into $(VENV) (once, about a minute) …"
+	@echo "Installing the locked requirements into $(VENV) (once, less than a minute) …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
-	    $(foreach lock,$(LOCKS),-r $(lock))
+	@$(call install,$(RUNTIME))
 	@touch $@
 
-demo: setup  ## a whole Custody on this machine, shown step by step (CORPUS=file ARGS=…)
+$(VENV)/.dev: $(VENV)/.runtime $(DEV)
+	@echo "Installing what tests and checks need besides (once) …"
+	@$(call install,$(DEV))
+	@touch $@
+
+install = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps $(foreach lock,$(1),-r $(lock))
+
+demo: $(VENV)/.runtime  ## a whole Custody on this machine, shown step by step (CORPUS=file ARGS=…)
 	@$(BIN)/python -m demo $(if $(CORPUS),--corpus "$(CORPUS)") $(ARGS)
 
-up: setup  ## the service with embedded servers, until Ctrl-C (ARGS=…)
+up: $(VENV)/.runtime  ## the service with embedded servers, until Ctrl-C (ARGS=…)
 	@$(BIN)/python -m store up $(ARGS)
 
 compose:  ## the service as containers, two apis and two writers behind a proxy (needs docker)
@@ -71,7 +78,7 @@ spelling: setup  ## codespell
 bench: setup  ## the measurements, with their rivals (ONLY=name)
 	@$(BIN)/python -m bench $(ONLY) $(ARGS)
 
-migrate: setup  ## bring the database named by the settings to this version
+migrate: $(VENV)/.runtime  ## bring the database named by the settings to this version
 	@$(BIN)/python -m store migrate $(ARGS)
 
 lock: setup  ## make requirements/ from pyproject.toml again
