@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
-from litestar import MediaType, Request, Response, Router, post, put
+from litestar import Request, Response, Router
 
 from policies.kinds import Capture, Dispatch, Settlement
 from policies.limits import NOTE_BYTES
 from policies.reasons import Reason
 from store.api import capture_schema
+from store.api.answers import Ready, post, put
 from store.api.bodies import read_body
 from store.api.guards import (
     Admitted,
@@ -121,7 +122,7 @@ async def post_frames(request: AnyRequest) -> Response[bytes]:
     views = await opened.flushes.take(found.sender, found.headers.get("custody-session"), raw)
     _count(opened, views)
     # Two kinds of answer stand in one list, which the framework's schema cannot say: capture_schema does.
-    return Response(msgspec.json.encode(Receipts(views)), media_type=MediaType.JSON)
+    return Ready(msgspec.json.encode(Receipts(views)), 202)
 
 
 @put(
@@ -139,7 +140,7 @@ async def put_attempt(request: AnyRequest) -> Response[NoteView]:
     told = _decoded(await _note_body(request, found, NOTE_BYTES), AttemptState)
     said = StateSaid(path["exchange"], path["attempt"], told.dispatch, told.settlement, told.refs)
     view = await found.services.ingest.state(found.sender, state_said(said))
-    return Response(view, status_code=202)
+    return Ready(view, 202)
 
 
 @post(
@@ -158,7 +159,7 @@ async def post_gaps(request: AnyRequest) -> Response[Notes]:
         flushes.gap_said(gap.get("session"), gap.get("sequences"), gap.get("reason")) for gap in losses.gaps
     ]
     views = await found.services.ingest.report(found.key, found.run_uid, said)
-    return Response(Notes(views), status_code=202)
+    return Ready(Notes(views), 202)
 
 
 async def _body(request: AnyRequest, found: Admitted, most_bytes: int) -> bytes:
@@ -193,7 +194,7 @@ async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[ReceiptV
         services.metrics.refused(receipt.kind, reason)
         raise NotCaptured(reason, receipt)
     services.metrics.admitted(receipt.kind)
-    return Response(receipt, status_code=status, headers={"Location": f"/v1/receipts/{receipt.receipt}"})
+    return Ready(receipt, status, {"Location": f"/v1/receipts/{receipt.receipt}"})
 
 
 def _count(opened: Services, views: Sequence[flushes.FrameView]) -> None:

@@ -51,9 +51,7 @@ async def no_credentials_in_url(connection: Connection, _: BaseRouteHandler) -> 
     query = connection.scope["query_string"].decode("latin-1")
     if query and _carries_credential(query):
         raise Malformed(detail="credentials belong into the Authorization header, never into a URL")
-    if KEY_TEXT.search(connection.scope["path"]) or any(
-        "@" in host for host in connection.headers.getall("host", [])
-    ):
+    if KEY_TEXT.search(connection.scope["path"]) or any("@" in host for host in said_in(connection, "host")):
         raise Malformed(detail="credentials belong into the Authorization header, never into a URL")
 
 
@@ -95,7 +93,7 @@ async def scope_of(connection: Connection) -> Scope:
 
 async def named_scope(connection: Connection) -> Scope | None:
     """Return the scope of the call, or None where a store-wide operator means the whole store."""
-    named = connection.headers.getall(SCOPE_HEADER, [])
+    named = said_in(connection, SCOPE_HEADER)
     if len(named) > 1:
         raise Malformed(detail="Custody-Scope is repeated")
     who, book = caller(connection), services(connection).scopes
@@ -118,8 +116,14 @@ def within_reach(who: Caller, scope: Scope) -> Scope:
     return scope
 
 
+def said_in(connection: Connection, header: str) -> list[str]:
+    """Return every value of a header, named in lower case; the framework's own way makes objects of all headers."""
+    name = header.encode("ascii")
+    return [value.decode("latin-1") for each, value in connection.scope["headers"] if each == name]
+
+
 def _bearer(connection: Connection) -> str:
-    given = connection.headers.getall("authorization", [])
+    given = said_in(connection, "authorization")
     if len(given) > 1:
         raise Malformed(detail="Authorization is repeated")
     found = _BEARER.fullmatch(given[0]) if given else None
