@@ -72,21 +72,6 @@ async def insert(connection: Connection, rows: Sequence[Bucket]) -> set[UUID]:
     return {row["bucket_id"] for row in inserted}
 
 
-async def holding(connection: Connection, scope: UUID, instant: datetime) -> Bucket | None:
-    """Return the scope's bucket for a `retain_until`, locked FOR SHARE; None means that a duty has yet to make it."""
-    return _bucket(await connection.fetchrow(_SQL["holding"], scope, instant))
-
-
-async def by_id(connection: Connection, scope: UUID, bucket: UUID) -> Bucket | None:
-    """Return one bucket."""
-    return _bucket(await connection.fetchrow(_SQL["by_id"], scope, bucket))
-
-
-async def lock_shared(connection: Connection, scope: UUID, bucket: UUID) -> Bucket | None:
-    """Return one bucket, kept from expiring until the transaction ends."""
-    return _bucket(await connection.fetchrow(_SQL["lock_shared"], scope, bucket))
-
-
 async def lock_alone(connection: Connection, scope: UUID, bucket: UUID) -> Bucket | None:
     """Return one bucket, with every writer of it waited for and kept out until the transaction ends."""
     return _bucket(await connection.fetchrow(_SQL["lock_alone"], scope, bucket))
@@ -118,11 +103,6 @@ async def part_leaves(connection: Connection, bucket: Bucket) -> int:
     return int(
         await connection.fetchval(_SQL["part_leaves"], bucket.scope_id, bucket.bucket_id, bucket.span_start)
     )
-
-
-async def stored_since(connection: Connection, bucket: Bucket, instant: datetime) -> bool:
-    """Say whether the bucket took a part at or after an instant."""
-    return bool(await connection.fetchval(_SQL["stored_since"], bucket.scope_id, bucket.bucket_id, instant))
 
 
 async def mark_expired(connection: Connection, bucket: Bucket) -> None:

@@ -26,25 +26,6 @@ FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::timestamptz[])
 ON CONFLICT ON CONSTRAINT buckets_span_once DO NOTHING
 RETURNING bucket_id
 
--- name: holding the bucket of a scope whose span contains an instant, kept from expiring until the transaction ends
-SELECT scope_id, bucket_id, span_start, span_end, state
-FROM buckets
-WHERE scope_id = $1 AND span_start <= $2 AND span_end > $2
-ORDER BY span_start DESC
-LIMIT 1
-FOR SHARE
-
--- name: by_id one bucket
-SELECT scope_id, bucket_id, span_start, span_end, state
-FROM buckets
-WHERE scope_id = $1 AND bucket_id = $2
-
--- name: lock_shared keep one bucket from expiring until the transaction ends
-SELECT scope_id, bucket_id, span_start, span_end, state
-FROM buckets
-WHERE scope_id = $1 AND bucket_id = $2
-FOR SHARE
-
 -- name: lock_alone wait for every writer of one bucket and keep others out
 SELECT scope_id, bucket_id, span_start, span_end, state
 FROM buckets
@@ -80,9 +61,6 @@ SELECT (SELECT count(*) FROM bodies WHERE span_start = $3 AND scope_id = $1)
         WHERE p.scope_id = $1 AND p.bucket_id = $2 AND p.state <> 'stored'
           AND NOT EXISTS (SELECT 1 FROM bodies b
                           WHERE b.span_start = $3 AND b.scope_id = $1 AND b.evidence = p.evidence))
-
--- name: stored_since whether a bucket took a part at or after an instant
-SELECT EXISTS (SELECT 1 FROM parts WHERE scope_id = $1 AND bucket_id = $2 AND stored_at >= $3)
 
 -- name: mark_expired from now on the bucket is one act away from being gone
 UPDATE buckets SET state = 'expired', expired_at = now() WHERE scope_id = $1 AND bucket_id = $2 AND state = 'live'

@@ -15,7 +15,7 @@ from store.key_directory import FileKeyDirectory
 from store.keyring import Keyring
 from store.services import buckets as service
 from store.services.buckets import Made, buckets_due, ensure_buckets, planned_spans
-from store.tables import buckets, spans
+from store.tables import batch, buckets, spans
 from store.tables.spans import Span
 from tests.support.duties import duties_database, execute, keyring_of, new_scope, scalar
 
@@ -153,19 +153,23 @@ async def test_the_bucket_of_an_instant_is_the_one_whose_span_contains_it(
     await ensure_buckets(database, keyring, span_s=DAY)
     start = (await _starts(database_url, scope))[1]
 
-    async with database.transaction() as connection:
-        at_start = await buckets.holding(connection, scope, start)
-        before_end = await buckets.holding(connection, scope, start + timedelta(seconds=DAY, microseconds=-1))
-        at_end = await buckets.holding(connection, scope, start + timedelta(seconds=DAY))
-        elsewhere = await buckets.holding(connection, other, start)
-        beyond = await buckets.holding(connection, scope, start + timedelta(days=400))
-    assert at_start is not None
-    assert at_start == before_end
-    assert at_end is not None
-    assert at_end.span_start == start + timedelta(days=1)
-    assert elsewhere is not None
-    assert elsewhere.bucket_id != at_start.bucket_id
-    assert beyond is None
+    asked = {
+        "start": (scope, start),
+        "before end": (scope, start + timedelta(seconds=DAY, microseconds=-1)),
+        "end": (scope, start + timedelta(seconds=DAY)),
+        "elsewhere": (other, start),
+        "beyond": (scope, start + timedelta(days=400)),
+    }
+    async with database.connection() as connection:
+        rows = await batch.buckets_at(connection, list(asked.values()))
+    found = {name: rows.get(wanted) for name, wanted in asked.items()}
+    assert found["start"] is not None
+    assert found["start"] == found["before end"]
+    assert found["end"] is not None
+    assert found["end"].span_start == start + timedelta(days=1)
+    assert found["elsewhere"] is not None
+    assert found["elsewhere"].bucket_id != found["start"].bucket_id
+    assert found["beyond"] is None
 
 
 async def test_a_row_that_somebody_else_made_keeps_its_key_and_ours_goes(

@@ -11,7 +11,6 @@ from store.db import Database
 from store.errors import Unavailable
 from store.keyring import Keyring
 from store.queue import Queue
-from store.services import expiry as service
 from store.services.buckets import ensure_buckets
 from store.services.expiry import Expiry
 from store.tables import buckets, spans
@@ -188,7 +187,7 @@ async def test_spans_of_seconds_are_let_go_as_fast_as_they_end(
     assert sum(leaf["n"] for leaf in await leaves(database_url)) == 2
 
 
-STEPS = ["_expire", "_detach", "_drop_table", "_destroy_keys", "_mark"]
+STEPS = ["_expire", "_detach", "_drop_table", "_destroy_key", "_rewrite", "_mark"]
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -234,8 +233,10 @@ def _crash_at(step: str, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(spans, "detach", crash)
     elif step == "_drop_table":
         patch.setattr(spans, "drop", crash)
-    elif step == "_destroy_keys":
-        patch.setattr(service.Expiry, "_destroy_keys", crash)
+    elif step == "_destroy_key":
+        patch.setattr(Keyring, "destroy_bucket_key", lambda *_: 1 // 0)
+    elif step == "_rewrite":
+        patch.setattr(Queue, "rewrite_file", crash)
     else:
         patch.setattr(buckets, "mark_destroyed", crash)
 
