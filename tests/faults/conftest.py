@@ -33,6 +33,7 @@ async def stack(standing_stack: Stack) -> AsyncIterator[Stack]:
     """The stack that stands, with an empty queue. Tests make scopes of their own, and may kill writers only."""
     yield standing_stack
     await standing_stack.end_test()
+    standing_stack.empty_queue()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Postgres is away for a while: declared runs go on, the queue fills to its bounds, and nothing that was queued is lost."""
+"""Postgres is away for a while: declared runs go on, the queue fills to its bounds, nothing that was queued is lost."""
 
 import asyncio
 

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from store.embedded import Server, start_postgres, start_valkey
 from store.services.buckets import ensure_buckets
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
+from store.up.processes import commands
 from store.wiring import Services, open_services
 from tests.support.api import DAY, bearer
 from tests.support.databases import at, clone_of, make_template
@@ -145,8 +145,7 @@ class Stack:
     def start_api_somewhere(self) -> Proc:
         """Start an api on a port that is free; `answering` waits for it."""
         port = free_port()
-        options = ("--interface", "asgi", "--factory", "--loop", "uvloop", "--no-ws", "--port", str(port))
-        proc = self._spawn("api", "granian", *options, "store.api.app:create_app")
+        proc = self._spawn("api", port)
         proc.url = f"http://127.0.0.1:{port}"
         return proc
 
@@ -163,18 +162,11 @@ class Stack:
 
     def writer(self) -> Proc:
         """Start a writer; that it works is seen by what it writes."""
-        return self._spawn("writer", "workers", "write")
+        return self._spawn("writer")
 
     def duties(self) -> Proc:
         """Start the scheduled duties."""
-        return self._spawn("duties", "arq", "workers.duties.Settings")
-
-    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `python -m store …` to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "store", *arguments], cwd=ROOT, env=self._child_environment(),
-            capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+        return self._spawn("duties")
 
     # --- scopes, keys, buckets
 
@@ -253,6 +245,8 @@ class Stack:
             if proc is not self.standing:
                 proc.kill()
         self.procs = [proc for proc in self.procs if proc is self.standing]
+
+    def empty_queue(self) -> None:
         with self.redis() as client:
             client.execute_command("CLIENT", "UNPAUSE")
             client.flushall()
@@ -266,12 +260,12 @@ class Stack:
 
     # --- processes
 
-    def _spawn(self, name: str, module: str, *arguments: str) -> Proc:
-        log = self.directory / f"{name}-{len(self.procs)}.log"
-        command = [sys.executable, "-m", module, *arguments]
+    def _spawn(self, name: str, port: int = 0) -> Proc:
+        """Start a process with the command line that `up` starts it with."""
+        log = self.directory / f"{name}-{uuid4().hex[:12]}.log"
         with log.open("wb") as out:
             popen = subprocess.Popen(
-                command,
+                commands("127.0.0.1", port, duties=True)[name],
                 cwd=ROOT,
                 env=self._child_environment(),
                 stdin=subprocess.DEVNULL,
