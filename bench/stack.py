@@ -184,7 +184,6 @@ async def _opened(stack: Stack, exits: AsyncExitStack, name: str, scopes: int) -
         # Each store has a database of its own in Valkey too.
         "CUSTODY_REDIS_URL": stack.redis_url.replace("db=0", f"db={stack.stores}"),
         "CUSTODY_DATA_DIR": str(stack.directory / name),
-        "CUSTODY_LOG_LEVEL": "warning",
     }
     services = await exits.enter_async_context(open_services(Settings.load(environment), duties=True))
     store = Store(stack, services, environment, url)
