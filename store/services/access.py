@@ -65,7 +65,8 @@ class AccessLog:
 
     async def _commit(self, group: list[_Waiting]) -> None:
         try:
-            async with self._database.transaction() as connection:
+            # One statement is its own transaction.
+            async with self._database.connection() as connection:
                 await accesses.insert(connection, [access for access, _ in group])
         except (Unavailable, RowRefused) as fault:
             # RowRefused: this month's table is missing. That is ours to mend and no fault of the reader.

@@ -17,14 +17,15 @@ from policies.reasons import Reason
 from store import commitments
 from store.commitments import Identity
 from store.db import Database
-from store.errors import Corrupt, CustodyError, Gone, Malformed, Refused
+from store.errors import Corrupt, CustodyError, Gone, Malformed, NotFound, Refused
 from store.keyring import Keyring
 from store.services.access import READ, AccessLog
 from store.services.paging import Reader
 from store.services.part_views import decide
-from store.services.readback import PartIdentity, row_of
+from store.services.readback import PartIdentity, key_of
+from store.tables import contents
 from store.tables.accesses import Access
-from store.tables.pages import PartRow
+from store.tables.contents import ReadRow
 
 MOST_PURPOSE: Final = 200
 
@@ -66,8 +67,7 @@ class ContentReads:
     async def read(self, reader: Reader, named: UUID | PartIdentity, purpose: str | None) -> ContentView:
         """Return the content, or raise what stands against it; what exists is recorded either way."""
         checked_purpose(purpose)
-        async with self._database.connection() as connection:
-            row = await row_of(connection, reader, named, with_bytes=True)
+        row = await self._row(reader, named)
         try:
             view = self._open(reader, row, purpose)
         except CustodyError as refusal:
@@ -76,11 +76,25 @@ class ContentReads:
         await self._record(reader, row, purpose, READ)
         return view
 
-    def _open(self, reader: Reader, row: PartRow, purpose: str | None) -> ContentView:
-        decision = decide(row, reader)
+    async def _row(self, reader: Reader, named: UUID | PartIdentity) -> ReadRow:
+        async with self._database.connection() as connection:
+            if isinstance(named, PartIdentity):
+                key = await key_of(connection, reader.scope, named)
+                if key is None:
+                    raise NotFound
+                named = key.evidence
+            row = await contents.read(connection, reader.scope, named)
+        if row is None:
+            raise NotFound
+        return row
+
+    def _open(self, reader: Reader, row: ReadRow, purpose: str | None) -> ContentView:
+        decision = decide(row.ground, reader)
         if isinstance(decision, Refuse):
-            raise (Gone if destroyed(row.facts) else Refused)(decision.reason)
-        kept_for_custodians = reader.role is Role.CUSTODIAN and ended(row.facts, row.observed_at)
+            raise (Gone if destroyed(row.ground.facts) else Refused)(decision.reason)
+        kept_for_custodians = reader.role is Role.CUSTODIAN and ended(
+            row.ground.facts, row.ground.observed_at
+        )
         if purpose is None and (row.purpose_required or kept_for_custodians):
             raise Malformed(detail="say in Custody-Purpose what this read is for: here it is required")
         content = opened(self._keyring, reader.scope, row)
@@ -96,26 +110,26 @@ class ContentReads:
             text=_is_textual(row.media_type) and _is_utf8(content),
         )
 
-    async def _record(self, reader: Reader, row: PartRow, purpose: str | None, outcome: str) -> None:
+    async def _record(self, reader: Reader, row: ReadRow, purpose: str | None, outcome: str) -> None:
         access = Access(reader.scope, reader.key_id, reader.role, row.evidence, purpose, outcome)
         await self._accesses.record(access)
 
 
-def opened(keyring: Keyring, scope: UUID, row: PartRow) -> bytes:
+def opened(keyring: Keyring, scope: UUID, row: ReadRow) -> bytes:
     """Return the bytes that were committed to; Corrupt (key_lost, integrity_mismatch) and never others.
 
     AES-GCM alone does not commit to its key: what opens is only right once its commitment is that of the row.
     """
     body = row.body
-    if body is None or row.exact_bytes is None:
+    if body is None:
         raise Corrupt(Reason.INTEGRITY_MISMATCH, "the part has no body")
     identity = Identity(scope, row.run, row.exchange, row.attempt, row.kind.value)
     bucket_key = keyring.bucket_key(scope, body.wrapped_in)
     secret = commitments.unwrap_secret(bucket_key, body.wrapped, scope, body.wrapped_in, row.evidence)
     frame = commitments.open_part(secret, body.ciphertext, identity, row.evidence)
-    content = commitments.frame_decode(frame, row.exact_bytes)
+    content = commitments.frame_decode(frame, body.exact_bytes)
     _, opening = commitments.part_keys(secret)
-    whole = len(content) == row.exact_bytes and commitments.size_class(len(content)) == row.size_class
+    whole = len(content) == body.exact_bytes and commitments.size_class(len(content)) == row.size_class
     if not (whole and commitments.same(commitments.commitment(opening, content), row.commitment)):
         raise Corrupt(Reason.INTEGRITY_MISMATCH, "the content is not what was committed to")
     if not commitments.same(_meta_commitment(identity, row), row.meta_commitment):
@@ -130,7 +144,7 @@ def checked_purpose(purpose: str | None) -> str | None:
     return purpose
 
 
-def _meta_commitment(identity: Identity, row: PartRow) -> bytes:
+def _meta_commitment(identity: Identity, row: ReadRow) -> bytes:
     meta = commitments.meta_bytes(
         identity,
         bucket=row.bucket_id,
@@ -141,7 +155,7 @@ def _meta_commitment(identity: Identity, row: PartRow) -> bytes:
         sequence=row.sequence,
         session=row.session,
         size_class=row.size_class,
-        sources=[(binding.source, binding.version) for binding in row.bindings],
+        sources=[(binding.source, binding.version) for binding in row.ground.bindings],
         vantage=row.vantage,
     )
     return commitments.meta_commitment(row.meta_opening, meta)

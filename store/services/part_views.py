@@ -12,6 +12,7 @@ from policies.kinds import Dispatch, Kind, PartState, Settlement
 from policies.reasons import Reason
 from policies.revocation import cleared, newer
 from store.services.paging import Reader
+from store.tables.grounds import Ground
 from store.tables.pages import PartRow
 
 ProofState = Literal["pending", "verified", "failed", "not_checked"]
@@ -67,10 +68,15 @@ class PartView(PartItem, frozen=True, kw_only=True):
     sources: list[BoundSource] | None
 
 
-def decide(row: PartRow, reader: Reader) -> Decision:
-    """Decide whether the content may be read, by the facts and at the instant of the row's statement."""
+def decide(ground: Ground, reader: Reader) -> Decision:
+    """Decide whether the content may be read, by the facts and at the instant of one statement."""
     return availability(
-        row.facts, reader.viewer, row.bindings, row.source_facts, row.unknown_sources, row.observed_at
+        ground.facts,
+        reader.viewer,
+        ground.bindings,
+        ground.sources,
+        ground.unknown_sources,
+        ground.observed_at,
     )
 
 
@@ -85,13 +91,15 @@ def part_view(row: PartRow, reader: Reader) -> PartView:
         **_shown(row, reader),
         session=row.session,
         sequence=row.sequence,
-        observed_at=row.observed_at,
-        sources=_bound(row) if cleared(row.bindings, row.source_facts, reader.clearances) else None,
+        observed_at=row.ground.observed_at,
+        sources=_bound(row.ground)
+        if cleared(row.ground.bindings, row.ground.sources, reader.clearances)
+        else None,
     )
 
 
 def _shown(row: PartRow, reader: Reader) -> dict[str, Any]:
-    decision = decide(row, reader)
+    decision = decide(row.ground, reader)
     reason = decision.reason if isinstance(decision, Refuse) else None
     return {
         "evidence": row.evidence,
@@ -110,7 +118,7 @@ def _shown(row: PartRow, reader: Reader) -> dict[str, Any]:
         "dispatch": row.dispatch,
         "settlement": row.settlement,
         "availability": AvailabilityView(readable=reason is None, reason=reason),
-        "newer": bool(newer(row.bindings, row.source_facts)),
+        "newer": bool(newer(row.ground.bindings, row.ground.sources)),
         # Nothing takes leaves out of the log's queue yet, so that every part's leaf waits there.
         "proof_state": "pending",
     }
@@ -118,15 +126,14 @@ def _shown(row: PartRow, reader: Reader) -> dict[str, Any]:
 
 def _exact_bytes(row: PartRow) -> int | None:
     """Return the exact size while there is content for somebody: it goes with the content, not with its row."""
-    gone = (
-        row.facts.state is not PartState.STORED or row.facts.run_erased or ended(row.facts, row.observed_at)
-    )
+    facts = row.ground.facts
+    gone = facts.state is not PartState.STORED or facts.run_erased or ended(facts, row.ground.observed_at)
     return None if gone else row.exact_bytes
 
 
-def _bound(row: PartRow) -> list[BoundSource]:
-    later = newer(row.bindings, row.source_facts)
+def _bound(ground: Ground) -> list[BoundSource]:
+    later = newer(ground.bindings, ground.sources)
     return [
         BoundSource(each.source, each.version, None if each.version is None else later.get(each.source))
-        for each in row.bindings
+        for each in ground.bindings
     ]

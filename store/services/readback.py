@@ -12,7 +12,7 @@ from uuid import UUID
 
 from policies.decisions import Decision, Refuse
 from policies.kinds import Kind
-from policies.reasons import READ_STATUS, Reason
+from policies.reasons import MEMBERS, Family, Reason
 from store.db import Connection, Database
 from store.errors import Malformed, NotFound
 from store.services.paging import Asked, Page, Pager, Reader, Turn, Window
@@ -90,12 +90,14 @@ class Readback:
     async def part(self, reader: Reader, evidence: UUID) -> PartView:
         """Return one part's metadata; NotFound also for one of another scope."""
         async with self._database.connection() as connection:
-            return part_view(await row_of(connection, reader, evidence), reader)
+            return await _view(
+                connection, reader, await pages.key_of_evidence(connection, reader.scope, evidence)
+            )
 
     async def part_by_identity(self, reader: Reader, identity: PartIdentity) -> PartView:
         """Return the part of an identity; NotFound if nothing was stored under it."""
         async with self._database.connection() as connection:
-            return part_view(await row_of(connection, reader, identity), reader)
+            return await _view(connection, reader, await key_of(connection, reader.scope, identity))
 
     async def _fill(self, search: "_Search", turn: Turn) -> _Found:
         """Look at rows until the page is full, the list ends, or as many were examined as one page may."""
@@ -150,7 +152,7 @@ class _Search:
             row = rows.get(key.evidence)
             if row is None:
                 continue
-            found.observed_at, found.closed_at = row.observed_at, max(found.closed_at, row.closed_at)
+            found.observed_at, found.closed_at = row.ground.observed_at, max(found.closed_at, row.closed_at)
             if self._fits(row):
                 found.items.append(part_item(row, self.reader))
             if len(found.items) == wanted:
@@ -166,7 +168,7 @@ class _Search:
             opened_at, closed_at = await pages.instants(self.connection)
             return _Found([], keys[0].opened_at if keys else opened_at, opened_at, closed_at)
         first = next(iter(rows.values()))
-        return _Found([], keys[0].opened_at, first.observed_at, first.closed_at)
+        return _Found([], keys[0].opened_at, first.ground.observed_at, first.closed_at)
 
     def _likely(self, key: PartKey) -> bool:
         wanted = self.filters
@@ -182,23 +184,22 @@ class _Search:
             return False
         if wanted.availability is None and wanted.reason is None:
             return True
-        return _available(decide(row, self.reader), wanted)
+        return _available(decide(row.ground, self.reader), wanted)
 
 
-async def row_of(
-    connection: Connection, reader: Reader, named: UUID | PartIdentity, *, with_bytes: bool = False
-) -> PartRow:
-    """Return one part. Another scope's, and one that never was, take the same path to NotFound."""
-    if isinstance(named, UUID):
-        key = await pages.key_of_evidence(connection, reader.scope, named)
-    else:
-        key = await pages.key_of_identity(
-            connection, reader.scope, named.run, named.exchange, named.attempt, named.kind
-        )
-    rows = await pages.facts(connection, reader.scope, [] if key is None else [key], with_bytes=with_bytes)
+async def key_of(connection: Connection, scope: UUID, named: PartIdentity) -> PartKey | None:
+    """Return where the part of an identity lies, within one scope."""
+    return await pages.key_of_identity(
+        connection, scope, named.run, named.exchange, named.attempt, named.kind
+    )
+
+
+async def _view(connection: Connection, reader: Reader, key: PartKey | None) -> PartView:
+    # Another scope's part, and one that never was, take the same path to the same answer.
+    rows = await pages.facts(connection, reader.scope, [] if key is None else [key])
     if key is None or key.evidence not in rows:
         raise NotFound
-    return rows[key.evidence]
+    return part_view(rows[key.evidence], reader)
 
 
 def _available(decision: Decision, wanted: PartFilters) -> bool:
@@ -218,6 +219,6 @@ def _offered(said: dict[str, str]) -> None:
 
 def read_reason(text: str) -> Reason:
     """Return a reason for which a part cannot be read."""
-    if text not in READ_STATUS:
+    if text not in MEMBERS[Family.READ]:
         raise Malformed(detail="reason is one for which a part cannot be read")
     return Reason(text)

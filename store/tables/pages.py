@@ -9,14 +9,10 @@ from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
 
-import msgspec
-
-from policies.availability import PartFacts
-from policies.kinds import Dispatch, Kind, PartState, Settlement
-from policies.reasons import Reason
-from policies.revocation import Binding, SourceFacts, UnknownSources
+from policies.kinds import Dispatch, Kind, Settlement
 from store.db import Connection, Record
 from store.tables import load
+from store.tables.grounds import Ground, ground_of
 
 _SQL = load("pages")
 
@@ -79,20 +75,8 @@ class PartKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
-    """A part's bytes as they rest, and in which bucket's key its secret is wrapped."""
-
-    wrapped_in: UUID
-    wrapped: bytes
-    ciphertext: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class PartRow:
-    """One part with all that a read decides on, as it was at `observed_at`.
-
-    `exact_bytes` is None once the body is gone; `body` is there only where the bytes were asked for.
-    """
+    """One part in one instant; `exact_bytes` is None once the body is gone."""
 
     evidence: UUID
     run: str
@@ -112,29 +96,8 @@ class PartRow:
     dispatch: Dispatch
     settlement: Settlement
     labels: frozenset[str]
-    bucket_id: UUID
-    commitment: bytes
-    meta_commitment: bytes
-    meta_opening: bytes
-    facts: PartFacts
-    bindings: tuple[Binding, ...]
-    source_facts: dict[str, SourceFacts]
-    unknown_sources: UnknownSources
-    purpose_required: bool
-    body: Body | None
-    observed_at: datetime
+    ground: Ground
     closed_at: datetime
-
-
-class _SourceFacts(msgspec.Struct, array_like=True, frozen=True):
-    source: str
-    revoked: bool
-    latest: int
-    audience: frozenset[str]
-    withdrawn: frozenset[int]
-
-
-_source_facts: Final = msgspec.json.Decoder(list[_SourceFacts])
 
 
 async def part_keys(connection: Connection, scope: UUID, keyset: Keyset, limit: int) -> list[PartKey]:
@@ -176,15 +139,13 @@ async def key_of_identity(
     return None if row is None else _key(row)
 
 
-async def facts(
-    connection: Connection, scope: UUID, keys: Collection[PartKey], *, with_bytes: bool = False
-) -> dict[UUID, PartRow]:
-    """Return what is known of these parts, all in one instant; `with_bytes` is for one part at a time."""
+async def facts(connection: Connection, scope: UUID, keys: Collection[PartKey]) -> dict[UUID, PartRow]:
+    """Return what is known of these parts, all in one instant."""
     if not keys:
         return {}
     spans = [key.span_start for key in keys]
     rows = await connection.fetch(
-        _SQL["facts"], scope, [key.evidence for key in keys], min(spans), max(spans), with_bytes
+        _SQL["facts"], scope, [key.evidence for key in keys], min(spans), max(spans)
     )
     return {row["evidence"]: _part(row) for row in rows}
 
@@ -243,50 +204,6 @@ def _part(row: Record) -> PartRow:
         dispatch=Dispatch(row["dispatch"]),
         settlement=Settlement(row["settlement"]),
         labels=frozenset(row["labels"]),
-        bucket_id=row["bucket_id"],
-        commitment=row["commitment"],
-        meta_commitment=row["meta_commitment"],
-        meta_opening=row["meta_opening"],
-        facts=_facts(row),
-        bindings=_bindings(row),
-        source_facts=_sources(row["source_facts"]),
-        # Anything but a clear `allow` refuses what nobody knows.
-        unknown_sources="allow" if row["unknown_sources"] == "allow" else "refuse",
-        purpose_required=row["purpose_required"],
-        body=None if row["wrapped"] is None else Body(row["wrapped_in"], row["wrapped"], row["ciphertext"]),
-        observed_at=row["observed_at"],
+        ground=ground_of(row, body_present=row["exact_bytes"] is not None),
         closed_at=row["closed_at"],
     )
-
-
-def _facts(row: Record) -> PartFacts:
-    reason = row["purge_reason"]
-    return PartFacts(
-        state=PartState(row["state"]),
-        purge_reason=None if reason is None else Reason(reason),
-        retain_until=row["retain_until"],
-        bucket_expired=row["bucket_expired"],
-        body_present=row["exact_bytes"] is not None,
-        # No hold can be placed yet.
-        held=False,
-        run_erased=row["erased"],
-    )
-
-
-def _bindings(row: Record) -> tuple[Binding, ...]:
-    if row["sources"] is None:
-        return ()
-    return tuple(
-        Binding(source, version) for source, version in zip(row["sources"], row["versions"], strict=True)
-    )
-
-
-def _sources(text: str | None) -> dict[str, SourceFacts]:
-    if text is None:
-        return {}
-    return {
-        each.source: SourceFacts(
-            revoked=each.revoked, latest=each.latest, withdrawn=each.withdrawn, audience=each.audience
-        )
-        for each in _source_facts.decode(text)
-    }

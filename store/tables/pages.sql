@@ -54,10 +54,10 @@ CROSS JOIN LATERAL (
 ORDER BY p.stored_at, p.evidence
 LIMIT $5
 
--- name: facts what is known of some parts in one instant; $3 and $4 are their first and last span, $5 asks for the bytes
+-- name: facts what is known of some parts in one instant; $3 and $4 are their first and last span
 SELECT p.evidence, r.run, p.exchange, p.attempt, p.kind, p.size_class, p.media_type, p.completeness, p.vantage,
-       p.captured_at, p.received_at, p.stored_at, p.session, p.sequence, p.state, p.purge_reason, p.bucket_id, p.commitment,
-       p.meta_commitment, p.meta_opening, r.retain_until, r.erased, r.labels,
+       p.captured_at, p.received_at, p.stored_at, p.session, p.sequence, p.state, p.purge_reason,
+       r.retain_until, r.erased, r.labels,
        b.state <> 'live' AS bucket_expired,
        coalesce(a.dispatch, 'unknown') AS dispatch, coalesce(a.settlement, 'unknown') AS settlement,
        s.sources, s.versions,
@@ -67,10 +67,8 @@ SELECT p.evidence, r.run, p.exchange, p.attempt, p.kind, p.size_class, p.media_t
                WHERE v.scope_id = f.scope_id AND v.source = f.source AND v.withdrawn_at IS NOT NULL)))
            FROM sources f WHERE f.scope_id = p.scope_id AND f.source = ANY(s.sources)
        ) END AS source_facts,
-       o.exact_bytes, o.bucket_id AS wrapped_in,
-       CASE WHEN $5 THEN o.wrapped END AS wrapped, CASE WHEN $5 THEN o.ciphertext END AS ciphertext,
+       o.exact_bytes,
        coalesce(c.policy ->> 'unknown_sources', 'refuse') AS unknown_sources,
-       coalesce((c.policy ->> 'purpose_required')::boolean, false) AS purpose_required,
        now() AS observed_at, clock_timestamp() AS closed_at
 FROM parts p
 JOIN runs r ON r.scope_id = p.scope_id AND r.run_uid = p.run_uid
@@ -80,7 +78,7 @@ LEFT JOIN attempts a
     ON a.scope_id = p.scope_id AND a.run_uid = p.run_uid AND a.exchange = p.exchange AND a.attempt = p.attempt
 LEFT JOIN source_sets s ON s.scope_id = p.scope_id AND s.set_id = p.source_set
 LEFT JOIN LATERAL (
-    SELECT exact_bytes, bucket_id, wrapped, ciphertext
+    SELECT exact_bytes
     FROM bodies
     WHERE span_start = p.span_start AND span_start BETWEEN $3 AND $4
       AND scope_id = p.scope_id AND evidence = p.evidence

@@ -17,7 +17,7 @@ from tests.support.duties import execute
 from tests.support.seeding import seed
 
 PARTS = 20_000
-PAGES, RUNS, ACCESSES, SOURCES = load("pages"), load("run_pages"), load("accesses"), load("sources")
+PAGES, CONTENTS, RUNS, ACCESSES = load("pages"), load("contents"), load("run_pages"), load("accesses")
 
 LATE, EARLY, NIL = datetime(9999, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC), UUID(int=0)
 BEGIN = {"newest": (LATE, NIL, EARLY), "oldest": (EARLY, NIL, LATE)}
@@ -113,12 +113,23 @@ async def test_facts_are_looked_up_by_key_and_only_in_the_partitions_of_their_sp
         "SELECT evidence, span_start FROM parts ORDER BY stored_at DESC LIMIT 200"
     )
     evidence, span = [key["evidence"] for key in keys], keys[0]["span_start"]
-    for with_bytes, some in ((False, evidence), (True, evidence[:1])):
-        plan = await seeded.plan(PAGES["facts"], seeded.scope, some, span, span, with_bytes)
+    for some in (evidence, evidence[:1]):
+        plan = await seeded.plan(PAGES["facts"], seeded.scope, some, span, span)
         assert "parts_pkey on parts" in plan, plan
         assert not scans(plan), plan
         assert "Subplans Removed" in plan, plan
         assert len(re.findall(r"Scan.* on bodies_\d+", plan)) == 1, plan
+
+
+async def test_one_part_s_bytes_are_looked_up_in_one_partition(seeded):
+    row = await seeded.connection.fetchrow("SELECT evidence, span_start FROM parts LIMIT 1")
+    plan = await seeded.plan(CONTENTS["part"], seeded.scope, row["evidence"])
+    assert "parts_pkey on parts" in plan, plan
+    assert "bodies" not in plan, plan
+    assert not scans(plan), plan
+    plan = await seeded.plan(CONTENTS["body"], seeded.scope, row["evidence"], row["span_start"])
+    assert "Subplans Removed" in plan, plan
+    assert len(re.findall(r"Index Scan using bodies_\d+_pkey", plan)) == 1, plan
 
 
 async def test_one_part_is_found_by_evidence_and_by_identity(seeded):
