@@ -110,6 +110,7 @@ def canary_of(services: Services) -> Canary:
         outcomes=services.outcomes,
         content=services.content,
         closing=services.closing,
+        usual_max_s=services.settings.scope_policy().retention_max_s,
     )
 
 

@@ -143,7 +143,9 @@ async def get_completeness(
     """Return what the runs of the last days observed, stored and missed; of all scopes for a store-wide operator."""
     only(request, {"days"})
     scope = await named_scope(request)
-    found, now = await services(request).overview.completeness(None if scope is None else scope.scope_id, days)
+    found, now = await services(request).overview.completeness(
+        None if scope is None else scope.scope_id, days
+    )
     return Completeness(now, [_day(each) for each in found])
 
 

@@ -1,7 +1,7 @@
 """T5 of destroying parts: the space of deleted bodies.
 
 A deleted row's bytes stay in the table's file until something overwrites them. Small partitions are written anew, which
-leaves none; in large ones the space is only freed, and what is left in it ends with the bucket (docs/operations.md).
+leaves none; in large ones the space is only freed, and what is left in it ends with the bucket.
 Failing to get the lock is no failure of the purge: readers are refused already, and the next one tries again.
 """
 

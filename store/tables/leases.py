@@ -1,4 +1,4 @@
-"""Leases of the duties: who does one now, and how the last time ended. Claimed by a writing statement, never by a lock."""
+"""Leases of the duties: who does one now, and how the last time ended. Claimed by a writing statement alone."""
 
 from dataclasses import dataclass
 from datetime import datetime
