@@ -122,6 +122,8 @@ CREATE TABLE attempts (
     CONSTRAINT attempts_run FOREIGN KEY (scope_id, run_uid) REFERENCES runs (scope_id, run_uid),
     CONSTRAINT attempts_dispatch_closed CHECK (dispatch IN ('unknown', 'dispatched', 'not_dispatched')),
     CONSTRAINT attempts_settlement_closed CHECK (settlement IN ('unknown', 'completed', 'failed', 'cancelled')),
+    CONSTRAINT attempts_dispatch_conflict_closed CHECK (dispatch_conflict IN ('dispatched', 'not_dispatched')),
+    CONSTRAINT attempts_settlement_conflict_closed CHECK (settlement_conflict IN ('completed', 'failed', 'cancelled')),
     CONSTRAINT attempts_refs_bounded CHECK (cardinality(refs) <= 4)
 );
 CREATE INDEX attempts_by_ref ON attempts USING gin (refs);
@@ -261,6 +263,13 @@ CREATE TABLE gaps (
     CONSTRAINT gaps_pkey PRIMARY KEY (scope_id, run_uid, gap_id),
     CONSTRAINT gaps_run FOREIGN KEY (scope_id, run_uid) REFERENCES runs (scope_id, run_uid),
     CONSTRAINT gaps_said_by_closed CHECK (said_by IN ('store', 'client', 'count')),
+    CONSTRAINT gaps_reason_closed CHECK (reason IN (
+        'capacity_exceeded', 'client_mask_failed', 'client_queue_full', 'client_shutdown', 'client_transport',
+        'client_unserialisable', 'content_opt_out', 'dependency_changed', 'digest_mismatch', 'encoding_failed',
+        'erased', 'identity_conflict', 'interrupted', 'kind_not_admitted', 'not_observed', 'not_sampled',
+        'part_too_large', 'queue_entry_lost', 'queue_unavailable', 'retention_expired', 'run_byte_limit',
+        'run_closed', 'run_not_admitted', 'run_part_limit', 'source_revoked', 'source_unknown', 'store_unavailable',
+        'temporary_mode', 'ticket_expired', 'ticket_invalid', 'unaccounted', 'write_failed')),
     CONSTRAINT gaps_kind_closed CHECK (kind IN ('logical-request', 'observable-output')),
     CONSTRAINT gaps_form CHECK (
         (exchange IS NULL AND attempt IS NULL AND kind IS NULL AND sequence IS NULL)
