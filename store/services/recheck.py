@@ -13,7 +13,8 @@ from policies.content import admit_kind
 from policies.decisions import ALLOW, Decision, Refuse
 from policies.kinds import Kind, Mode
 from policies.reasons import Reason
-from policies.revocation import SourceFacts, UnknownSources, admit_sources
+from policies.revocation import SourceFacts, admit_sources
+from policies.scope_policy import ScopePolicy
 from store.db import Connection
 from store.services.sealing import Candidate
 from store.tables import batch as table
@@ -38,7 +39,7 @@ class Ground:
     buckets: dict[Key, str] = field(default_factory=dict)
     tombstones: Mapping[Mark, Reason] = field(default_factory=dict)
     sources: Mapping[UUID, Mapping[str, SourceFacts]] = field(default_factory=dict)
-    unknown_sources: Mapping[UUID, UnknownSources] = field(default_factory=dict)
+    policies: Mapping[UUID, ScopePolicy] = field(default_factory=dict)
 
     def temporary(self) -> set[Key]:
         """Return the runs that leave counts by reason and nothing else."""
@@ -60,10 +61,10 @@ async def gather(connection: Connection, parts: Iterable[Candidate], runs: Itera
         # Only after the runs are locked: who erases leaves the mark first and waits for the run.
         wanted = [(part.scope, mark) for part in parts for mark in part.marks]
         ground.tombstones = await tombstones.found(connection, wanted)
+        ground.policies = await table.scope_policies(connection, {part.scope for part in parts})
     sources = {(part.scope, each.source) for part in parts for each in part.bindings}
     if sources:
         ground.sources = await table.source_facts(connection, sources)
-        ground.unknown_sources = await table.unknown_sources(connection, {scope for scope, _ in sources})
     return ground
 
 
@@ -88,11 +89,13 @@ def _allowed(part: Candidate, run: LockedRun, ground: Ground) -> Decision:
     decision = admitted(run.standing, run.now)
     if isinstance(decision, Refuse):
         return decision
-    decision = admit_kind(run.standing.kinds, Kind(part.header.kind))
+    policy = ground.policies.get(part.scope)
+    if policy is None:
+        return Refuse(Reason.RUN_NOT_ADMITTED)
+    decision = admit_kind(run.standing.kinds & policy.kinds, Kind(part.header.kind))
     if isinstance(decision, Refuse) or not part.bindings:
         return decision
-    facts = ground.sources.get(part.scope, {})
-    return admit_sources(part.bindings, facts, ground.unknown_sources.get(part.scope, "refuse"))
+    return admit_sources(part.bindings, ground.sources.get(part.scope, {}), policy.unknown_sources)
 
 
 def _placed(part: Candidate, run: LockedRun, ground: Ground) -> Decision | Later:

@@ -1,5 +1,6 @@
 """What a writer reads ahead of a batch, and reads and locks within its transaction."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +9,8 @@ from uuid import UUID
 
 from policies.admission import Standing
 from policies.kinds import Content, Kind, Mode
-from policies.revocation import SourceFacts, UnknownSources
+from policies.revocation import SourceFacts
+from policies.scope_policy import ScopePolicy
 from store.db import Connection
 from store.tables import load
 
@@ -98,10 +100,10 @@ async def source_facts(
     return found
 
 
-async def unknown_sources(connection: Connection, scopes: Collection[UUID]) -> Mapping[UUID, UnknownSources]:
-    """Return what scopes say about unknown sources; only the plain word allows them."""
-    rows = await connection.fetch(_SQL["unknown_sources"], list(scopes))
-    return {row["scope_id"]: "allow" if row["rule"] == "allow" else "refuse" for row in rows}
+async def scope_policies(connection: Connection, scopes: Collection[UUID]) -> Mapping[UUID, ScopePolicy]:
+    """Return what scopes demand now."""
+    rows = await connection.fetch(_SQL["scope_policies"], list(scopes))
+    return {row["scope_id"]: ScopePolicy.from_document(json.loads(row["policy"])) for row in rows}
 
 
 def _columns(pairs: Collection[tuple[UUID, object]]) -> tuple[list[UUID], list[object]]:

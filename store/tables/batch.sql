@@ -32,7 +32,7 @@ SELECT s.scope_id, s.source, s.latest, s.revoked_at IS NOT NULL AS revoked, s.au
 FROM unnest($1::uuid[], $2::text[]) AS w (scope_id, source)
 JOIN sources s ON s.scope_id = w.scope_id AND s.source = w.source
 
--- name: unknown_sources what scopes say about sources that they do not know
-SELECT scope_id, policy ->> 'unknown_sources' AS rule
+-- name: scope_policies what scopes demand now
+SELECT scope_id, policy
 FROM scopes
 WHERE scope_id = ANY($1::uuid[])

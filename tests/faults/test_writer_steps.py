@@ -24,7 +24,7 @@ STEPS: list[tuple[ModuleType, str]] = [
     (batch, "lock_runs"),
     (tombstones, "found"),
     (batch, "source_facts"),
-    (batch, "unknown_sources"),
+    (batch, "scope_policies"),
     (parts, "insert"),
     (bodies, "copy"),
     (log_queue, "copy"),

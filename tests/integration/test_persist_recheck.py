@@ -262,3 +262,11 @@ async def _until_somebody_waits(house: House) -> None:
             return
         await asyncio.sleep(0.02)
     raise AssertionError("nobody came to wait")
+
+
+async def test_a_kind_that_the_scope_no_longer_admits_is_refused_before_the_write(house: House) -> None:
+    run = await house.declare()
+    await house.execute(
+        "UPDATE scopes SET policy = $2 WHERE scope_id = $1", house.scope, '{"kinds": ["observable-output"]}'
+    )
+    assert await refused(house, house.part(run, b"content")) is Reason.KIND_NOT_ADMITTED
