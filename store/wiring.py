@@ -23,8 +23,8 @@ from store.services.bodies import BodyBudget
 from store.services.canary import Canary
 from store.services.closing import Closing
 from store.services.content import ContentReads
-from store.services.erasures import Erasures
 from store.services.disk import Disk
+from store.services.erasures import Erasures
 from store.services.flushes import Flushes
 from store.services.ingest import Ingest
 from store.services.keys import KeyBook
