@@ -14,9 +14,8 @@ from bench.wire import put_part, write_requests
 
 CONNECTIONS: Final = 64
 ROUNDS: Final = 5
-# Within what a scope may have waiting (4,096), and its runs (32 each).
-PARTS: Final = 3_000
-RUNS: Final = 128
+# A run for each connection; 31 parts of each are within what it may have waiting (32).
+PARTS: Final = 31 * CONNECTIONS
 
 
 async def measure(setting: Setting) -> list[Figure]:
@@ -24,20 +23,20 @@ async def measure(setting: Setting) -> list[Figure]:
     store = await setting.store()
     rounds = setting.rounds(ROUNDS)
     async with store.api() as api, store.stack.served(f"{rivals.__name__}:create_bare", {}) as bare:
-        runs = await declare(store, api, RUNS, "single")
 
-        def job(port: int, name: str) -> Job:
-            contents = setting.contents.some(PARTS)
-            requests = (put_part(run, body) for run, body in zip(in_turn(runs, PARTS), contents, strict=True))
-            return Job(port, str(write_requests(setting.file(name), requests)), CONNECTIONS)
+        async def sent_to(port: int, name: str) -> float:
+            runs = in_turn(await declare(store, api, CONNECTIONS, name), PARTS)
+            requests = map(put_part, runs, setting.contents.some(PARTS))
+            file = write_requests(setting.file(name), requests)
+            return (await drive(Job(port, str(file), CONNECTIONS))).rate(202)
 
-        async def ours(_: int) -> float:
-            sent = await drive(job(api.port, "single"))
+        async def ours(at: int) -> float:
+            rate = await sent_to(api.port, f"single-{at}")
             await store.drain()
-            return sent.rate(202)
+            return rate
 
-        async def rival(_: int) -> float:
-            return (await drive(job(bare.port, "bare"))).rate(202)
+        async def rival(at: int) -> float:
+            return await sent_to(bare.port, f"bare-{at + 1}")
 
         await rival(-1)
         found = await alternate(rounds, ours, rival)
