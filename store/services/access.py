@@ -22,7 +22,7 @@ from store.tables.accesses import Access
 READ: Final = "read"
 
 # How long the first of a group waits for others where one commit follows another; a lone read waits for nobody.
-_GATHER_S: Final = 0.001
+_GATHER_S: Final = 0.002
 _MOST_IN_GROUP: Final = 512
 
 _Waiting = tuple[Access, asyncio.Future[None]]

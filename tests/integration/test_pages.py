@@ -17,8 +17,10 @@ from store.services.paging import Pager
 from store.tables.pages import OFFERED
 from tests.support.api import problem
 from tests.support.factories import OUTPUT, Run
+from tests.support.outages import NOWHERE
 from tests.support.reading import Library, identity_path, library
 from tests.support.seeding import seed
+from tests.support.stack import until
 
 
 @pytest.fixture
@@ -454,3 +456,37 @@ async def test_attempts_are_found_by_a_reference_of_their_scope(shelf, reviewer)
 def test_every_filter_set_is_listed_once():
     assert len({each.filters for each in OFFERED}) == len(OFFERED)
     assert all(one.filters != other.filters for one, other in pairwise(OFFERED))
+
+
+async def test_a_write_that_waits_too_long_is_a_provisional_gap_until_it_settles(
+    database_url, redis_url, keys_dir
+):
+    async with library(database_url, redis_url, keys_dir, overdue_after="100ms") as shelf:
+        shelf.house.keyring.create_intake_keys(datetime.now(UTC), 1)
+        runtime, reviewer = await shelf.key(Role.RUNTIME), await shelf.key(Role.REVIEWER)
+        client, path = shelf.api.client, "/v1/runs/run-1/exchanges/x-1/attempts/a-1/parts/logical-request"
+        declared = await client.put("/v1/runs/run-1", headers=runtime, json={})
+        ticket = {**runtime, "Custody-Ticket": declared.json()["ticket"], "Content-Type": "text/plain"}
+        assert (await client.put(path, headers=ticket, content=b"waits")).status_code == 202
+
+        async def overdue() -> list[dict[str, Any]]:
+            page = await shelf.json("/v1/runs/run-1/gaps", reviewer)
+            return [dict(gap) for gap in page["items"]]
+
+        (gap,) = await until(overdue, "the write is overdue")
+        assert (gap["reason"], gap["said_by"], gap["provisional"]) == ("write_timeout", None, True)
+        assert (gap["exchange_id"], gap["attempt_id"], gap["kind"]) == ("x-1", "a-1", "logical-request")
+        # It is no outcome: the run's counts do not know it, and by identity there is nothing yet.
+        assert (await shelf.json("/v1/runs/run-1", reviewer))["counts"]["not_captured"] == {}
+        assert problem(await shelf.get(path, reviewer))["reason"] == "not_found"
+
+
+async def test_while_the_queue_is_away_gaps_are_told_and_what_waits_is_said_to_be_unknown(
+    database_url, keys_dir
+):
+    async with library(database_url, NOWHERE, keys_dir) as shelf:
+        run = await shelf.house.declare()
+        await shelf.persist([shelf.house.gap(run, Reason.CLIENT_SHUTDOWN, session="s", first=2)])
+        response = await shelf.get(f"/v1/runs/{run.run}/gaps", await shelf.key(Role.REVIEWER))
+        assert response.headers["custody-provisional"] == "unknown"
+        assert [gap["reason"] for gap in response.json()["items"]] == ["client_shutdown"]
