@@ -1,6 +1,7 @@
 """Content: exact bytes as text or as an attachment, never as something that a browser would run."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 from uuid import UUID
 
 from litestar import Response, Router, get
@@ -9,9 +10,10 @@ from litestar.params import FromPath
 from policies.reasons import Reason
 from store.api.identity import requires, services
 from store.api.reading import READERS, AnyRequest, evidence_of, only, reader_of
+from store.api.schema import OPERATION
 from store.errors import Malformed, NotFound
 from store.ids import caller_id
-from store.services.content import ContentView
+from store.services.content import MOST_PURPOSE, ContentView
 from store.services.paging import Reader
 from store.services.readback import PartIdentity
 from store.services.said import known_kind
@@ -22,6 +24,25 @@ PURPOSE: Final = "custody-purpose"
 _TEXT: Final = "text/plain"
 _OPAQUE: Final = "application/octet-stream"
 
+_BYTES: Final = {"schema": {"type": "string", "format": "binary"}}
+_DOCUMENTED: Final[Mapping[str, Any]] = {
+    "parameters": [
+        {
+            "name": "Custody-Purpose",
+            "in": "header",
+            "required": False,
+            "description": "What the read is for: recorded, and required where the scope's policy says so",
+            "schema": {"type": "string", "maxLength": MOST_PURPOSE},
+        }
+    ],
+    "responses": {
+        "200": {
+            "description": "The bytes that were posted; `Repr-Digest`, `ETag` (the commitment) and the part's identity",
+            "content": {"text/plain": _BYTES, _OPAQUE: _BYTES},
+        },
+    },
+}
+
 
 @get(
     "/v1/parts/{evidence:str}/content",
@@ -29,6 +50,7 @@ _OPAQUE: Final = "application/octet-stream"
     operation_id="getContent",
     summary="The exact bytes of one part",
     media_type=_OPAQUE,
+    opt={OPERATION: _DOCUMENTED},
 )
 async def get_content(request: AnyRequest, evidence: FromPath[str]) -> Response[bytes]:
     """The bytes that were posted. Every read is recorded, with `Custody-Purpose`, before a byte leaves."""
@@ -41,6 +63,7 @@ async def get_content(request: AnyRequest, evidence: FromPath[str]) -> Response[
     operation_id="getContentByIdentity",
     summary="The exact bytes of one identity's part",
     media_type=_OPAQUE,
+    opt={OPERATION: _DOCUMENTED},
 )
 async def get_content_by_identity(
     request: AnyRequest,
