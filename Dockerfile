@@ -26,4 +26,5 @@ ENV PATH=/opt/custody/bin:$PATH \
 USER custody
 EXPOSE 8750
 CMD ["granian", "--interface", "asgi", "--factory", "--loop", "uvloop", "--no-ws", "--host", "0.0.0.0", \
-     "--port", "8750", "store.api.app:create_app"]
+     "--port", "8750", "--backlog", "4096", "--backpressure", "4096", "--log-level", "warning", \
+     "store.api.app:create_app"]
