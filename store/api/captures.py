@@ -11,10 +11,11 @@ from litestar import Request, Response, Router
 
 from policies.kinds import Capture, Dispatch, Settlement
 from policies.limits import NOTE_BYTES
-from policies.reasons import Reason
+from policies.reasons import STATUS, Reason
 from store.api import capture_schema
 from store.api.answers import Ready, post, put
 from store.api.bodies import read_body
+from store.api.documents import check
 from store.api.guards import (
     Admitted,
     Reporting,
@@ -39,7 +40,7 @@ from store.services.receipt_view import NoteView, ReceiptView
 from store.services.said import StateSaid, state_said
 from store.wiring import Services
 
-_STATUS: Final = {Capture.QUEUED: 202, Capture.STORED: 200}
+_STATUS: Final = {Capture.QUEUED: 202, Capture.STORED: 200, Capture.NOT_CAPTURED: 200}
 _CREATED: Final = 201
 # Ranges of losses are small; a client with more of them sends several reports.
 _GAPS_BYTES: Final = 64 * NOTE_BYTES
@@ -184,16 +185,18 @@ async def _note_body(request: AnyRequest, found: Admitted | Reporting, most_byte
 async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[ReceiptView]:
     """Answer a receipt; where the caller wants to wait and there is something to wait for, wait first."""
     services = found.services
-    status = _STATUS.get(receipt.capture)
+    status = _STATUS[receipt.capture]
     wait_s = wait_of(found.headers, services.settings.wait_max.total_seconds())
     if receipt.capture is Capture.QUEUED and wait_s:
         receipt = await services.outcomes.awaited(found.sender.key, receipt, wait_s)
-        status = _CREATED if receipt.capture is Capture.STORED else _STATUS.get(receipt.capture)
-    if status is None:
-        reason = receipt.reason or Reason.INTERNAL
-        services.metrics.refused(receipt.kind, reason)
-        raise NotCaptured(reason, receipt)
-    services.metrics.admitted(receipt.kind)
+        status = _CREATED if receipt.capture is Capture.STORED else _STATUS[receipt.capture]
+    if receipt.reason is None:
+        services.metrics.admitted(receipt.kind)
+    else:
+        services.metrics.refused(receipt.kind, receipt.reason)
+    # What a writer finds out by itself (write_failed) is no refusal of the request: its receipt is the answer.
+    if receipt.reason is not None and receipt.reason in STATUS:
+        raise NotCaptured(receipt.reason, receipt)
     return Ready(receipt, status, {"Location": f"/v1/receipts/{receipt.receipt}"})
 
 
@@ -208,6 +211,7 @@ def _count(opened: Services, views: Sequence[flushes.FrameView]) -> None:
 
 
 def _decoded(body: bytes, form: type[Form]) -> Form:
+    check(body)
     try:
         return msgspec.json.decode(body, type=form)
     except (msgspec.MsgspecError, RecursionError):

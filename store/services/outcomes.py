@@ -14,7 +14,7 @@ from store import commitments
 from store.clock import utc_now
 from store.commitments import Identity
 from store.db import Database
-from store.errors import Corrupt, NotFound
+from store.errors import Corrupt, NotFound, Unavailable
 from store.ids import ScopeId
 from store.keyring import Keyring
 from store.queue import Queue, RunKey
@@ -90,8 +90,12 @@ class Outcomes:
     async def awaited(self, key: RunKey, receipt: ReceiptView, wait_s: float) -> ReceiptView:
         """Wait at most `wait_s` for what became of a queued part; the same receipt where nothing did in that time."""
         evidence = self._receipts.read(ScopeId(key.scope), receipt.receipt).evidence
-        await self._queue.wait_settled(evidence, wait_s)
-        now = await self.of_identity(key, receipt.exchange_id, receipt.attempt_id, receipt.kind)
+        try:
+            await self._queue.wait_settled(evidence, wait_s)
+            now = await self.of_identity(key, receipt.exchange_id, receipt.attempt_id, receipt.kind)
+        except Unavailable:
+            # Queued it is, whatever has happened since; an outage now is no answer to the capture.
+            return receipt
         return receipt if now is None else now
 
     async def of_identity(self, key: RunKey, exchange: str, attempt: str, kind: Kind) -> ReceiptView | None:

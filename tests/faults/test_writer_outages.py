@@ -12,7 +12,7 @@ from store.errors import Unavailable
 from store.queue import Queue, Settlement
 from tests.support import factories
 from tests.support.factories import House, queue_at, queue_up
-from tests.support.outage import Away
+from tests.support.outages import postgres_away
 from tests.support.writers import drained, waiting, writing
 
 
@@ -28,18 +28,20 @@ async def queue(redis_url: str) -> AsyncIterator[Queue]:
         yield opened
 
 
-async def test_postgres_goes_away_and_comes_back(house: House, queue: Queue, database_url: str) -> None:
+async def test_postgres_goes_away_and_comes_back(
+    house: House, queue: Queue, postgres_url: str, database_url: str
+) -> None:
     run = await house.declare()
-    away = Away(database_url)
     async with writing(house, queue):
         await queue_up(queue, run, [house.part(run, b"before", exchange="before")])
         await drained(queue)
-        await away.go()
-        await queue_up(queue, run, [house.part(run, b"during %d" % n, exchange=f"x-{n}") for n in range(20)])
-        # Long enough for more reclaims than a part at fault would survive.
-        await asyncio.sleep(2)
-        assert await waiting(queue) == 20
-        await away.come_back()
+        async with postgres_away(postgres_url, database_url):
+            await queue_up(
+                queue, run, [house.part(run, b"during %d" % n, exchange=f"x-{n}") for n in range(20)]
+            )
+            # Long enough for more reclaims than a part at fault would survive.
+            await asyncio.sleep(2)
+            assert await waiting(queue) == 20
         await drained(queue)
 
     assert await house.count("bodies") == 21
@@ -48,15 +50,12 @@ async def test_postgres_goes_away_and_comes_back(house: House, queue: Queue, dat
 
 
 async def test_stopped_while_postgres_is_away_everything_is_there_for_the_next(
-    house: House, queue: Queue, database_url: str
+    house: House, queue: Queue, postgres_url: str, database_url: str
 ) -> None:
     run = await house.declare()
     await queue_up(queue, run, [house.part(run, b"content %d" % n, exchange=f"x-{n}") for n in range(10)])
-    away = Away(database_url)
-    await away.go()
-    async with writing(house, queue):
+    async with postgres_away(postgres_url, database_url), writing(house, queue):
         await asyncio.sleep(0.5)
-    await away.come_back()
     assert await waiting(queue) == 10
 
     async with writing(house, queue):

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from policies.reasons import Reason
+from store.queue import Entry
 from tests.support.api import problem
 from tests.support.capture import OUTPUT, REQUEST, Capturing, capturing
+from tests.support.outages import postgres_away
 
 KIB = 1024
 
@@ -229,3 +232,30 @@ async def test_a_queued_part_says_overdue_once_it_waits_too_long(
             await runtime.api.client.get(f"/v1/receipts/{receipt['receipt']}", headers=runtime.key)
         ).json()
         assert (again["capture"], again["overdue"]) == ("queued", "write_timeout")
+
+
+async def test_what_the_writer_gave_up_is_told_to_who_waits_by_its_receipt(runtime: Capturing) -> None:
+    waiting = asyncio.create_task(runtime.put(b"{}", Prefer="wait=5"))
+    queue = runtime.api.services.queue
+    entries: list[Entry] = []
+    while not entries:
+        entries = await queue.take(0, "a-writer", 1, 1_000)
+    async with runtime.api.services.database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, exchange, attempt, kind, first_at, last_at)"
+            " SELECT scope_id, run_uid, gen_random_uuid(), 'store', 'write_failed', 'x-1', 'a-1', $1, now(), now()"
+            " FROM runs",
+            REQUEST,
+        )
+    await queue.settle(0, [entries[0].settle("refused", Reason.WRITE_FAILED)])
+    answer = await waiting
+    assert answer.status_code == 200
+    assert (answer.json()["capture"], answer.json()["reason"]) == ("not_captured", "write_failed")
+
+
+async def test_who_waits_while_postgres_is_away_is_still_told_queued(
+    runtime: Capturing, postgres_url: str, database_url: str
+) -> None:
+    async with postgres_away(postgres_url, database_url):
+        answer = await runtime.put(b"{}", Prefer="wait=1")
+    assert (answer.status_code, answer.json()["capture"]) == (202, "queued")
