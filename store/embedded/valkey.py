@@ -30,6 +30,8 @@ maxmemory-policy noeviction
 appendonly yes
 appendfsync {appendfsync}
 save ""
+# A settled entry's bytes stay in the files for as long as its block of the stream holds any other that waits.
+stream-node-max-entries 1
 # Nothing that passes through may be written to a log: not by a crash, not by a slow or a large command.
 crash-log-enabled no
 crash-memcheck-enabled no

@@ -26,6 +26,9 @@ BLOCK_S: Final = 5.0
 # Two calls of each shard under way: one is worked on while the next is on the wire.
 FLIGHTS: Final = 2
 
+# How many entries share one block of a stream. A block is kept whole until none of its entries is left.
+_BLOCK: Final = "stream-node-max-entries"
+
 _CALLS: Final = 16
 _READERS: Final = 16
 
@@ -80,12 +83,12 @@ async def faults_of(client: Redis) -> list[str]:
     try:
         async with asyncio.timeout(CALL_S):
             facts = await client.execute_command("INFO", "memory", "persistence", "cluster")
-            return _faults(facts, saves=await _saves(client))
+            return _faults(facts, saves=await _told(client, "save"), block=await _told(client, _BLOCK))
     except (exceptions.RedisError, OSError, TimeoutError) as fault:
         return [f"Redis does not answer ({type(fault).__name__})"]
 
 
-def _faults(facts: Mapping[str, Any], *, saves: bool) -> list[str]:
+def _faults(facts: Mapping[str, Any], *, saves: str, block: str) -> list[str]:
     policy = facts.get("maxmemory_policy", "unknown")
     found = []
     if policy != "noeviction":
@@ -94,15 +97,17 @@ def _faults(facts: Mapping[str, Any], *, saves: bool) -> list[str]:
         found.append("Redis keeps nothing over a restart: set appendonly yes")
     if facts.get("aof_enabled") and facts.get("aof_last_write_status", "ok") != "ok":
         found.append("Redis cannot write its append-only file: its disk is full or broken")
+    if block != "1":
+        found.append(f"Redis keeps what was settled beside what waits: set {_BLOCK} 1")
     if facts.get("cluster_enabled"):
         found.append("Redis is a cluster, which this version does not speak to: name a single node")
     return found
 
 
-async def _saves(client: Redis) -> bool:
-    """Whether snapshots are set up; a hosted server that does not tell counts as one that does not save."""
+async def _told(client: Redis, name: str) -> str:
+    """Return a setting of the server; a hosted one that does not tell counts as one where it is not set."""
     try:
-        answer = await client.config_get("save")
+        answer = await client.config_get(name)
     except exceptions.ResponseError:
-        return False
-    return bool(answer.get("save"))
+        return ""
+    return str(answer.get(name, ""))

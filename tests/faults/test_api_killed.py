@@ -1,4 +1,4 @@
-"""The api ends while bodies arrive, or right after it answered: what was said holds, and what was not said hurts nobody."""
+"""The api ends while bodies arrive, or right after it answered: what was said holds, what was not said hurts nobody."""
 
 import asyncio
 import random

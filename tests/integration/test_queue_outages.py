@@ -155,9 +155,13 @@ async def test_a_full_server_refuses_newcomers_whole_and_lets_writers_go_on(redi
 
 @pytest.mark.parametrize(
     ("setting", "value", "said"),
-    [("maxmemory-policy", "allkeys-lru", "allkeys-lru"), ("appendonly", "no", "appendonly")],
+    [
+        ("maxmemory-policy", "allkeys-lru", "allkeys-lru"),
+        ("appendonly", "no", "appendonly"),
+        ("stream-node-max-entries", "100", "stream-node-max-entries"),
+    ],
 )
-async def test_a_server_that_would_lose_what_was_queued_is_named(
+async def test_a_server_that_would_lose_what_was_queued_or_keep_what_was_settled_is_named(
     redis_url: str, setting: str, value: str, said: str
 ) -> None:
     async with queue_at(redis_url) as queue:
