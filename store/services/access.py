@@ -4,7 +4,7 @@ Fails closed: where the record cannot be committed, the read is an outage and no
 read would cost most of the speed of reading, so those that arrive while a commit is under way share the next one.
 """
 
-import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -16,16 +16,15 @@ from policies.reasons import Reason
 from store.db import Database
 from store.errors import RowRefused, Unavailable
 from store.services.paging import Asked, Page, Pager, Reader, Window, ends
+from store.services.together import Together
 from store.tables import accesses, pages
 from store.tables.accesses import Access
 
 READ: Final = "read"
 
-# How long the first of a group waits for others where one commit follows another; a lone read waits for nobody.
+# How long the next group is gathered where one commit follows another; a lone read waits for nobody.
 _GATHER_S: Final = 0.002
 _MOST_IN_GROUP: Final = 512
-
-_Waiting = tuple[Access, asyncio.Future[None]]
 
 
 class AccessLog:
@@ -33,59 +32,27 @@ class AccessLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[_Waiting] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._together: Together[Access, None] = Together(
+            self._commit, most=_MOST_IN_GROUP, gather_s=_GATHER_S
+        )
 
     async def record(self, access: Access) -> None:
         """Return once the record is committed; Unavailable if it could not be, and then nothing may be given out."""
-        recorded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((access, recorded))
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write())
-        await recorded
+        await self._together.ask(access)
 
     async def close(self) -> None:
         """Wait for what is being written."""
-        if self._writing is not None:
-            await asyncio.shield(self._writing)
+        await self._together.close()
 
-    async def _write(self) -> None:
-        try:
-            while self._waiting:
-                group, self._waiting = self._waiting[:_MOST_IN_GROUP], self._waiting[_MOST_IN_GROUP:]
-                await self._commit(group)
-                if self._waiting:
-                    await asyncio.sleep(_GATHER_S)
-        finally:
-            self._writing = None
-            # Only a cancelled writer leaves somebody behind: they must not wait for ever.
-            for _, recorded in self._waiting:
-                recorded.cancel()
-            self._waiting = []
-
-    async def _commit(self, group: list[_Waiting]) -> None:
+    async def _commit(self, group: Sequence[Access]) -> Sequence[None]:
         try:
             # One statement is its own transaction.
             async with self._database.connection() as connection:
-                await accesses.insert(connection, [access for access, _ in group])
-        except (Unavailable, RowRefused) as fault:
-            # RowRefused: this month's table is missing. That is ours to mend and no fault of the reader.
-            _settle(group, type(fault).__name__)
-        except BaseException:
-            _settle(group, "interrupted")
-            raise
-        else:
-            _settle(group, None)
-
-
-def _settle(group: list[_Waiting], failed: str | None) -> None:
-    for _, recorded in group:
-        if recorded.done():
-            continue  # whoever asked has gone; the record stands all the same
-        if failed is None:
-            recorded.set_result(None)
-        else:
-            recorded.set_exception(Unavailable(Reason.STORE_UNAVAILABLE, cause=failed))
+                await accesses.insert(connection, group)
+        except RowRefused as fault:
+            # This month's table is missing. That is ours to mend and no fault of the reader.
+            raise Unavailable(Reason.STORE_UNAVAILABLE, cause=fault.cause) from None
+        return [None] * len(group)
 
 
 class AccessItem(msgspec.Struct, frozen=True):

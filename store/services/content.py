@@ -6,6 +6,7 @@ leaves before the record of the read is committed, and refused reads of what exi
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -23,11 +24,16 @@ from store.services.access import READ, AccessLog
 from store.services.paging import Reader
 from store.services.part_views import decide
 from store.services.readback import PartIdentity, key_of
+from store.services.together import Together
 from store.tables import contents
 from store.tables.accesses import Access
-from store.tables.contents import ReadRow
+from store.tables.contents import Key, ReadRow
 
 MOST_PURPOSE: Final = 200
+
+# Reads that are asked for at once, and how many such groups are asked at a time: bodies are held whole in memory.
+_MOST_TOGETHER: Final = 16
+_LANES: Final = 2
 
 _TEXTUAL: Final = frozenset({"json", "xml", "yaml", "x-ndjson", "jsonl", "x-www-form-urlencoded"})
 
@@ -63,6 +69,7 @@ class ContentReads:
         self._database = database
         self._keyring = keyring
         self._accesses = accesses
+        self._rows: Together[Key, ReadRow | None] = Together(self._read, most=_MOST_TOGETHER, lanes=_LANES)
 
     async def read(self, reader: Reader, named: UUID | PartIdentity, purpose: str | None) -> ContentView:
         """Return the content, or raise what stands against it; what exists is recorded either way."""
@@ -77,16 +84,21 @@ class ContentReads:
         return view
 
     async def _row(self, reader: Reader, named: UUID | PartIdentity) -> ReadRow:
-        async with self._database.connection() as connection:
-            if isinstance(named, PartIdentity):
+        if isinstance(named, PartIdentity):
+            async with self._database.connection() as connection:
                 key = await key_of(connection, reader.scope, named)
-                if key is None:
-                    raise NotFound
-                named = key.evidence
-            row = await contents.read(connection, reader.scope, named)
+            if key is None:
+                raise NotFound
+            named = key.evidence
+        row = await self._rows.ask((reader.scope, named))
         if row is None:
             raise NotFound
         return row
+
+    async def _read(self, wanted: Sequence[Key]) -> Sequence[ReadRow | None]:
+        async with self._database.connection() as connection:
+            rows = await contents.read(connection, set(wanted))
+        return [rows.get(key) for key in wanted]
 
     def _open(self, reader: Reader, row: ReadRow, purpose: str | None) -> ContentView:
         decision = decide(row.ground, reader)

@@ -1,8 +1,9 @@
 """One part's bytes, what decides about reading them, and what they are checked against."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from policies.availability import destroyed
@@ -12,6 +13,10 @@ from store.tables import load
 from store.tables.grounds import Ground, ground_of
 
 _SQL: Final = load("contents")
+
+
+# A scope and an evidence reference within it.
+Key: TypeAlias = tuple[UUID, UUID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +55,42 @@ class ReadRow:
     body: Body | None
 
 
-async def read(connection: Connection, scope: UUID, evidence: UUID) -> ReadRow | None:
-    """Return one part with its body; None also for one of another scope.
+async def read(connection: Connection, wanted: Collection[Key]) -> dict[Key, ReadRow]:
+    """Return parts with their bodies; what is not there, or is of another scope than was said, is not in it.
 
     Two statements, since only a span that is known leads to one partition. What goes between them is found out by
     asking again: a body that was destroyed is not one that was lost.
     """
-    row = await connection.fetchrow(_SQL["part"], scope, evidence)
-    if row is None:
-        return None
-    body = await connection.fetchrow(_SQL["body"], scope, evidence, row["span_start"])
-    found = _row(row, body)
-    if body is None and not destroyed(found.ground.facts):
-        again = await connection.fetchrow(_SQL["part"], scope, evidence)
-        found = found if again is None else replace(found, ground=ground_of(again, body_present=False))
+    rows = await _parts(connection, wanted)
+    bodies = await _bodies(connection, rows.values())
+    found = {key: _row(row, bodies.get(key)) for key, row in rows.items()}
+    odd = [key for key, each in found.items() if each.body is None and not destroyed(each.ground.facts)]
+    if odd:
+        again = await _parts(connection, odd)
+        found |= {key: _row(row, None) for key, row in again.items()}
     return found
 
 
-def _row(row: Record, body: Record | None) -> ReadRow:
+async def _parts(connection: Connection, wanted: Collection[Key]) -> dict[Key, Record]:
+    scopes, evidences = [scope for scope, _ in wanted], [evidence for _, evidence in wanted]
+    rows = await connection.fetch(_SQL["parts"], scopes, evidences)
+    return {(row["scope_id"], row["evidence"]): row for row in rows}
+
+
+async def _bodies(connection: Connection, rows: Collection[Record]) -> dict[Key, Body]:
+    by_span: dict[datetime, list[Record]] = {}
+    for row in rows:
+        by_span.setdefault(row["span_start"], []).append(row)
+    found: dict[Key, Body] = {}
+    for span, parts in by_span.items():
+        keys = [row["scope_id"] for row in parts], [row["evidence"] for row in parts]
+        for row in await connection.fetch(_SQL["bodies"], span, *keys):
+            body = Body(row["bucket_id"], row["wrapped"], row["exact_bytes"], row["ciphertext"])
+            found[row["scope_id"], row["evidence"]] = body
+    return found
+
+
+def _row(row: Record, body: Body | None) -> ReadRow:
     return ReadRow(
         evidence=row["evidence"],
         run=row["run"],
@@ -88,5 +111,5 @@ def _row(row: Record, body: Record | None) -> ReadRow:
         meta_opening=row["meta_opening"],
         purpose_required=row["purpose_required"],
         ground=ground_of(row, body_present=body is not None),
-        body=None if body is None else Body(*body.values()),
+        body=body,
     )

@@ -1,5 +1,5 @@
--- name: part what decides about reading one part, and what its bytes are checked against; its body is a statement apart
-SELECT p.evidence, p.span_start, r.run, p.exchange, p.attempt, p.kind, p.size_class, p.media_type, p.completeness, p.vantage,
+-- name: parts what decides about reading some parts, and what their bytes are checked against; their bodies come apart
+SELECT p.scope_id, p.evidence, p.span_start, r.run, p.exchange, p.attempt, p.kind, p.size_class, p.media_type, p.completeness, p.vantage,
        p.captured_at, p.received_at, p.session, p.sequence, p.state, p.purge_reason, p.bucket_id, p.commitment,
        p.meta_commitment, p.meta_opening, r.retain_until, r.erased,
        b.state <> 'live' AS bucket_expired,
@@ -13,14 +13,14 @@ SELECT p.evidence, p.span_start, r.run, p.exchange, p.attempt, p.kind, p.size_cl
        coalesce(c.policy ->> 'unknown_sources', 'refuse') AS unknown_sources,
        coalesce((c.policy ->> 'purpose_required')::boolean, false) AS purpose_required,
        now() AS observed_at
-FROM parts p
+FROM unnest($1::uuid[], $2::uuid[]) AS w (scope_id, evidence)
+JOIN parts p ON p.scope_id = w.scope_id AND p.evidence = w.evidence
 JOIN runs r ON r.scope_id = p.scope_id AND r.run_uid = p.run_uid
 JOIN buckets b ON b.scope_id = p.scope_id AND b.bucket_id = p.bucket_id
 JOIN scopes c ON c.scope_id = p.scope_id
 LEFT JOIN source_sets s ON s.scope_id = p.scope_id AND s.set_id = p.source_set
-WHERE p.scope_id = $1 AND p.evidence = $2
 
--- name: body the bytes of one part as they rest; the span leads to one partition
-SELECT bucket_id, wrapped, exact_bytes, ciphertext
-FROM bodies
-WHERE span_start = $3 AND scope_id = $1 AND evidence = $2
+-- name: bodies the bytes of some parts of one span as they rest; the span leads to one partition
+SELECT b.scope_id, b.evidence, b.bucket_id, b.wrapped, b.exact_bytes, b.ciphertext
+FROM unnest($2::uuid[], $3::uuid[]) AS w (scope_id, evidence)
+JOIN bodies b ON b.span_start = $1 AND b.scope_id = w.scope_id AND b.evidence = w.evidence

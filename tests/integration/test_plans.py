@@ -123,11 +123,11 @@ async def test_facts_are_looked_up_by_key_and_only_in_the_partitions_of_their_sp
 
 async def test_one_part_s_bytes_are_looked_up_in_one_partition(seeded):
     row = await seeded.connection.fetchrow("SELECT evidence, span_start FROM parts LIMIT 1")
-    plan = await seeded.plan(CONTENTS["part"], seeded.scope, row["evidence"])
+    plan = await seeded.plan(CONTENTS["parts"], [seeded.scope], [row["evidence"]])
     assert "parts_pkey on parts" in plan, plan
     assert "bodies" not in plan, plan
     assert not scans(plan), plan
-    plan = await seeded.plan(CONTENTS["body"], seeded.scope, row["evidence"], row["span_start"])
+    plan = await seeded.plan(CONTENTS["bodies"], row["span_start"], [seeded.scope], [row["evidence"]])
     assert "Subplans Removed" in plan, plan
     assert len(re.findall(r"Index Scan using bodies_\d+_pkey", plan)) == 1, plan
 
