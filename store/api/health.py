@@ -16,7 +16,8 @@ from store.services.readiness import Gauges, gauges, readiness
 
 AnyRequest = Request[Any, Any, Any]
 
-_EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
+# The framework adds the charset, which is utf-8.
+_EXPOSITION: Final = "text/plain; version=0.0.4"
 _UNAVAILABLE: Final = 503
 _STARTED_AT: Final = clock.utc_now()
 
