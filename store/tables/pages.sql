@@ -96,8 +96,8 @@ FROM runs r
 JOIN parts p ON p.scope_id = r.scope_id AND p.run_uid = r.run_uid AND p.exchange = $3 AND p.attempt = $4 AND p.kind = $5
 WHERE r.scope_id = $1 AND r.run = $2
 
--- name: runs_of_label the first runs that carry a label; index runs_by_label
-SELECT run_uid FROM runs WHERE scope_id = $1 AND labels @> ARRAY[$2] LIMIT $3
+-- name: runs_of_label the first runs of a scope that carry a label; index runs_by_label_in_scope, which holds the scope too
+SELECT run_uid FROM runs WHERE labels_in_scope(scope_id, labels) @> ARRAY[$1::uuid::text || ' ' || $2::text] LIMIT $3
 
 -- name: instants the window of a page that found nothing to look at
 SELECT now() AS opened_at, clock_timestamp() AS closed_at

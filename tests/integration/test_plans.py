@@ -151,7 +151,26 @@ async def test_runs_are_paged_by_their_index_and_labels_found_by_theirs(seeded):
         assert "Sort" not in plan, plan
         assert most_rows(plan) <= 51, plan
     plan = await seeded.plan(PAGES["runs_of_label"], seeded.scope, "rare=3", MOST_RUNS + 1)
-    assert "runs_by_label" in plan, plan
+    assert "runs_by_label_in_scope" in plan, plan
+
+
+async def test_a_label_that_only_another_scope_uses_costs_nothing(seeded):
+    other = await seeded.connection.fetchval(
+        "INSERT INTO scopes (scope_id, name, policy, metadata_retention_s, retention_max_s)"
+        " SELECT gen_random_uuid(), 'other', policy, metadata_retention_s, retention_max_s FROM scopes LIMIT 1"
+        " RETURNING scope_id"
+    )
+    await seeded.connection.execute(
+        "INSERT INTO runs (scope_id, run_uid, run, mode, content, sampled, kinds, retain_until, owner_key,"
+        " policy_version, labels)"
+        " SELECT $1, gen_random_uuid(), 'r-' || i, 'normal', 'allow', true, '{}', now(), 'key', 1, '{team=theirs}'"
+        " FROM generate_series(1, 5000) i",
+        other,
+    )
+    await execute(seeded.url, "ANALYZE runs")
+    plan = await seeded.plan(PAGES["runs_of_label"], seeded.scope, "team=theirs", MOST_RUNS + 1)
+    assert most_rows(plan) == 0, plan
+    assert "Rows Removed" not in plan, plan
 
 
 async def test_attempts_are_found_by_reference(seeded):
