@@ -64,6 +64,9 @@ def _strictly(body: bytes, request: Request[Any, Any, Any]) -> None:
         found = _PATH.search(str(fault))
         where = f": {found[1]}" if found else ""
         raise Malformed(detail=f"the body is not as /schema says{where}") from None
+    except msgspec.DecodeError:
+        # Half of a surrogate pair is JSON to some readers and none to others.
+        raise Malformed(detail="the body is not a JSON document") from None
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -11,8 +11,8 @@ from policies.kinds import Role
 from policies.quantities import duration
 from store.api.documents import MOST_BYTES, unambiguous
 from store.api.identity import caller, named_scope, requires, services
-from store.errors import Malformed
-from store.services.keys import Made, Wanted
+from store.errors import Malformed, NotFound
+from store.services.keys import KEY_ID, Made, Wanted
 from store.tables.api_keys import KeyRow
 
 AnyRequest = Request[Any, Any, Any]
@@ -89,13 +89,13 @@ async def list_keys(request: AnyRequest) -> KeyList:
 )
 async def confirm_key(request: AnyRequest, key_id: FromPath[str]) -> KeyView:
     """Let a key be used; who made it cannot also confirm it."""
-    return _view(await services(request).keys.confirm(key_id, caller(request)))
+    return _view(await services(request).keys.confirm(_key_id(key_id), caller(request)))
 
 
 @post("/{key_id:str}/rotate", operation_id="rotateKey", summary="Give a key a second secret", status_code=200)
 async def rotate_key(request: AnyRequest, key_id: FromPath[str]) -> MadeKey:
     """Make a new secret; the one before it stays good until it is retired or the next rotation."""
-    return _made(await services(request).keys.rotate(key_id, caller(request)))
+    return _made(await services(request).keys.rotate(_key_id(key_id), caller(request)))
 
 
 @post(
@@ -106,13 +106,13 @@ async def rotate_key(request: AnyRequest, key_id: FromPath[str]) -> MadeKey:
 )
 async def retire_secret(request: AnyRequest, key_id: FromPath[str]) -> KeyView:
     """End a rotation; with one secret this changes nothing."""
-    return _view(await services(request).keys.retire(key_id, caller(request)))
+    return _view(await services(request).keys.retire(_key_id(key_id), caller(request)))
 
 
 @post("/{key_id:str}/revoke", operation_id="revokeKey", summary="End a key", status_code=200)
 async def revoke_key(request: AnyRequest, key_id: FromPath[str]) -> KeyView:
     """End a key; every process notices within seconds."""
-    return _view(await services(request).keys.revoke(key_id, caller(request)))
+    return _view(await services(request).keys.revoke(_key_id(key_id), caller(request)))
 
 
 router = Router(
@@ -123,6 +123,13 @@ router = Router(
     request_max_body_size=MOST_BYTES,
     tags=["operators"],
 )
+
+
+def _key_id(text: str) -> str:
+    """Return the id of a key; what is none is not found, like one that never was."""
+    if KEY_ID.fullmatch(text) is None:
+        raise NotFound
+    return text
 
 
 def _lifetime(text: str) -> timedelta:

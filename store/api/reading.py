@@ -1,7 +1,7 @@
 """What all calls of readers share: who reads, how a page was asked for, and how it is answered."""
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
 from urllib.parse import urlencode
 from uuid import UUID
@@ -73,8 +73,9 @@ def _instant(name: str, text: str | None) -> datetime | None:
     try:
         # In a query, a plus sign that nobody escaped arrives as a space.
         instant = datetime.fromisoformat(text.replace(" ", "+"))
-    except ValueError:
+        if instant.tzinfo is None:
+            raise Malformed(detail=f"{name} needs an offset from UTC")
+        return instant.astimezone(UTC)
+    except (ValueError, OverflowError):
+        # OverflowError: its offset leads out of the calendar.
         raise Malformed(detail=f"{name} is not a time of RFC 3339") from None
-    if instant.tzinfo is None:
-        raise Malformed(detail=f"{name} needs an offset from UTC")
-    return instant

@@ -74,7 +74,7 @@ async def list_parts(  # noqa: PLR0913, PLR0917 - the offered filters, each by i
         exchange=None if exchange is None else caller_id(exchange),
         attempt=None if attempt is None else caller_id(attempt),
         kind=None if kind is None else known_kind(kind),
-        label=label,
+        label=_label(label),
         availability=availability,
         reason=None if reason is None else read_reason(reason),
     )
@@ -135,7 +135,8 @@ async def list_runs(
     """One page by the time of declaration."""
     only(request, PAGING | {"label"})
     reader = await reader_of(request)
-    page = await services(request).run_reads.runs(reader, label, asked(order, limit, cursor, since, until))
+    how = asked(order, limit, cursor, since, until)
+    page = await services(request).run_reads.runs(reader, _label(label), how)
     return answered(request, page)
 
 
@@ -206,6 +207,13 @@ router = Router(
     ],
     tags=["reading"],
 )
+
+
+def _label(text: str | None) -> str | None:
+    # No run has another one, and not every text can be asked of the database.
+    if text is not None and not text.isprintable():
+        raise Malformed(detail="a label is printable")
+    return text
 
 
 async def _receipt(request: AnyRequest, identity: PartIdentity) -> ReceiptView:

@@ -20,8 +20,9 @@ from store.services.said import PartSaid, StateSaid, bindings_of, part_said, sta
 
 _outer: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 # Content comes as a view into the flush: no copy before the policies have decided.
-_frame: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, Any], memoryview | None])
-_short_frame: Final = msgspec.msgpack.Decoder(tuple[str, dict[str, Any]])
+_frame: Final = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw, memoryview | None])
+_short_frame: Final = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw])
+_said: Final = msgspec.msgpack.Decoder(dict[str, Any])
 
 _TEXTS: Final = (
     "session",
@@ -99,17 +100,31 @@ def _read(raw: msgspec.Raw, session: str | None) -> Frame | CustodyError:
 
 def _parts_of(raw: msgspec.Raw) -> tuple[str, Mapping[str, Any], memoryview | None]:
     try:
-        return _frame.decode(raw)
+        kind, said, content = _frame.decode(raw)
     except msgspec.ValidationError:
-        kind, said = _short_frame.decode(raw)
-        return kind, said, None
+        (kind, said), content = _short_frame.decode(raw), None
+    return kind, _once(said), content
+
+
+def _once(raw: msgspec.Raw) -> Mapping[str, Any]:
+    """Read a frame's header map; one that names something twice has two readers and two meanings."""
+    said = _said.decode(raw)
+    first = memoryview(raw)[0]
+    sizes = {_MAP_16: 2, _MAP_32: 4}
+    length = int.from_bytes(memoryview(raw)[1 : 1 + sizes[first]]) if first in sizes else first & _FIXED_MAP
+    if length != len(said):
+        raise Malformed(detail="a frame names something twice")
+    return said
 
 
 def _part(said: Mapping[str, Any], session: str | None) -> PartSaid:
-    texts = {name: said[name] for name in _TEXTS if isinstance(said.get(name), str)}
+    texts = {name: _clear(said[name]) for name in _TEXTS if said.get(name) is not None}
+    if "content" in said:
+        # Also a nil: whatever is meant by it, it does not allow (edge case 29).
+        texts["content"] = _clear(said["content"])
     if session is not None:
         texts.setdefault("session", session)
-    if "sequence" in said:
+    if said.get("sequence") is not None:
         texts["sequence"] = str(said["sequence"])
     part = part_said(_text(said, "exchange"), _text(said, "attempt"), _text(said, "kind"), texts)
     sources = said.get("sources")
@@ -120,6 +135,11 @@ def _part(said: Mapping[str, Any], session: str | None) -> PartSaid:
     ):
         raise Malformed(detail="sources are pairs of id and version or null")
     return msgspec.structs.replace(part, bindings=bindings_of([(pair[0], pair[1]) for pair in sources]))
+
+
+def _clear(value: object) -> str:
+    """Return a text; for anything else one that is no word, no id and no digest."""
+    return value if isinstance(value, str) else _UNCLEAR
 
 
 def gap_said(session: object, sequences: object, reason: object) -> Gap:
@@ -143,3 +163,8 @@ def _text(said: Mapping[str, Any], name: str) -> str:
 
 
 _PAIR: Final = 2
+_UNCLEAR: Final = "?"
+# The first byte of a MessagePack map says how long it is, or how many bytes after it do.
+_FIXED_MAP: Final = 0x0F
+_MAP_16: Final = 0xDE
+_MAP_32: Final = 0xDF

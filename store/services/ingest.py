@@ -6,7 +6,8 @@ the same call where there is room, so that a receipt can say whether the store w
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -27,6 +28,9 @@ from store.services.outcomes import Outcomes
 from store.services.receipt_view import NoteView, Outcome, ReceiptView, ReceiptWriter, minted_at
 from store.services.runs import RunBook
 from store.services.said import PartSaid, StateSaid
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):
@@ -312,4 +316,5 @@ def _note(kind: str, *, recorded: bool) -> NoteView:
 
 
 def _us(instant: datetime) -> int:
-    return int(instant.timestamp() * 1_000_000)
+    # In whole numbers: a float of this size is a microsecond off now and then.
+    return (instant - _EPOCH) // _MICROSECOND

@@ -26,6 +26,7 @@ from store.tables.api_keys import KeyRow
 
 # Who made a key on the host itself; no key can have this id.
 COMMAND_LINE: Final = "command-line"
+KEY_ID: Final = re.compile(r"[0-9a-f]{16}")
 KEY_TEXT: Final = re.compile(
     r"ck_(?P<role>runtime|reviewer|custodian|auditor|operator)_(?P<id>[0-9a-f]{16})_(?P<secret>[A-Za-z0-9-]{43})"
 )
@@ -256,10 +257,10 @@ def _check(wanted: Wanted) -> None:
     if not timedelta(0) < wanted.lifetime <= MAX_LIFETIME:
         raise Malformed(detail=f"a key lives for at most {MAX_LIFETIME.days}d")
     if len(wanted.clearances) > _MOST_CLEARANCES or any(
-        not 0 < len(tag) <= _NOTE_CHARACTERS for tag in wanted.clearances
+        not 0 < len(tag) <= _NOTE_CHARACTERS or not tag.isprintable() for tag in wanted.clearances
     ):
         raise Malformed(
-            detail=f"at most {_MOST_CLEARANCES} clearances of at most {_NOTE_CHARACTERS} characters"
+            detail=f"at most {_MOST_CLEARANCES} clearances of at most {_NOTE_CHARACTERS} printable characters"
         )
     if len(wanted.note) > _NOTE_CHARACTERS or not wanted.note.isprintable():
         raise Malformed(detail=f"a note is one line of at most {_NOTE_CHARACTERS} characters")

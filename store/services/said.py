@@ -6,7 +6,7 @@ An unclear word means the stricter policy (edge case 29): it is never guessed at
 import base64
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 import http_sf
@@ -14,7 +14,6 @@ import msgspec
 
 from policies.content import clear_content, clear_word
 from policies.kinds import Completeness, Content, Dispatch, Kind, Settlement, Vantage
-from policies.reasons import Reason
 from policies.revocation import Binding
 from policies.sequences import LAST_SEQUENCE
 from store.errors import Malformed
@@ -25,6 +24,9 @@ MAX_SOURCES: Final = 32
 MAX_REFS: Final = 4
 MAX_REF_BYTES: Final = 200
 _SHA256_BYTES: Final = 32
+_SEQUENCE_DIGITS: Final = 16
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 # What a part may call itself; anything else is kept as opaque bytes, since a type that nobody renders decides nothing.
 MEDIA_TYPES: Final = frozenset(
@@ -166,9 +168,10 @@ def captured_at(text: str | None) -> datetime | None:
         return None
     try:
         instant = datetime.fromisoformat(text)
-    except ValueError:
+        # An offset may lead out of the calendar; and the calendar's two ends are infinities to the database.
+        return instant.astimezone(UTC) if instant.tzinfo is not None and _FIRST < instant < _LAST else None
+    except (ValueError, OverflowError):
         return None
-    return instant if instant.tzinfo is not None else None
 
 
 def digest_text(digest: bytes) -> str:
@@ -195,7 +198,10 @@ def _values(said: Mapping[str, str], name: str) -> list[str]:
 
 def _sequence(text: str, session: str | None) -> int:
     if session is None:
-        raise Malformed(Reason.MALFORMED_REQUEST, "a sequence is numbered within a session")
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:20]) <= LAST_SEQUENCE:
-        raise Malformed(Reason.MALFORMED_REQUEST, "a sequence is a number from 1")
+        raise Malformed(detail="a sequence is numbered within a session")
+    # Bounded before it becomes a number: leading zeros would let any length through.
+    if not text.isascii() or not text.isdigit() or len(text) > _SEQUENCE_DIGITS:
+        raise Malformed(detail="a sequence is a number from 1")
+    if not 1 <= int(text) <= LAST_SEQUENCE:
+        raise Malformed(detail="a sequence is a number from 1")
     return int(text)
