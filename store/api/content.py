@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from litestar import Response, Router, get
+from litestar import Response, Router
 from litestar.params import FromPath
 
 from policies.reasons import Reason
-from store.api.identity import requires, services
+from store.api.answers import Ready, get
+from store.api.identity import requires, said_in, services
 from store.api.reading import READERS, AnyRequest, evidence_of, only, reader_of
 from store.api.schema import OPERATION
 from store.errors import Malformed, NotFound
@@ -20,8 +21,7 @@ from store.services.said import known_kind
 
 PURPOSE: Final = "custody-purpose"
 
-# The framework adds the charset, which is utf-8.
-_TEXT: Final = "text/plain"
+_TEXT: Final = "text/plain; charset=utf-8"
 _OPAQUE: Final = "application/octet-stream"
 
 _BYTES: Final = {"schema": {"type": "string", "format": "binary"}}
@@ -89,7 +89,7 @@ async def _answer(request: AnyRequest, named: UUID | PartIdentity) -> Response[b
         if isinstance(named, PartIdentity):
             await _say_if_not_stored(request, reader, named)
         raise
-    return Response(view.content, headers=_headers(view), media_type=_TEXT if view.text else _OPAQUE)
+    return Ready(view.content, headers=_headers(view), media_type=_TEXT if view.text else _OPAQUE)
 
 
 async def _say_if_not_stored(request: AnyRequest, reader: Reader, identity: PartIdentity) -> None:
@@ -98,7 +98,7 @@ async def _say_if_not_stored(request: AnyRequest, reader: Reader, identity: Part
 
 
 def _purpose(request: AnyRequest) -> str | None:
-    said = request.headers.getall(PURPOSE, [])
+    said = said_in(request, PURPOSE)
     if len(said) > 1:
         raise Malformed(detail="Custody-Purpose is repeated")
     return said[0] if said else None
