@@ -1,8 +1,8 @@
 """What somebody finds who has every file of the servers and every key that is left: text in clear, or what a key opens.
 
-Sealed things are found by their structure. A queued body begins with its version and the id of its key, and a key's stream
-gives the frame away, tag or no tag. A wrapped secret stands near its part's id, behind the byte that says its length. What a
-secret opens is tried at every offset behind its part's id, in every file.
+Sealed things are found by their structure. A queued body begins with its version and the id of its key, and a key's
+stream gives the frame away, tag or no tag. A wrapped secret stands near its part's id, behind the byte that says its
+length. What a secret opens is tried at every offset behind its part's id, in every file.
 """
 
 import base64
@@ -35,6 +35,7 @@ _MOST: Final = 1 << 20
 # GCM counts its blocks from 2; the nonce of a queued body is zero.
 _COUNTER: Final = (2).to_bytes(4)
 _VERSION: Final = re.compile(rb"\x01")
+_LZF: Final = re.compile(rb"\xc3")
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,18 @@ class Keys:
 
 
 def files_of(*directories: Path) -> Iterator[tuple[Path, bytes]]:
-    """Every file below, with what is in it; one that goes while we look is gone."""
-    for directory in directories:
-        for path in sorted(directory.resolve().rglob("*")):
-            if path.is_file() and not path.is_symlink():
-                try:
-                    yield path, path.read_bytes()
-                except FileNotFoundError:
-                    continue
+    """Every file below, once, with what is in it; one that goes while we look is gone."""
+    found = {
+        path.resolve()
+        for directory in directories
+        for path in directory.resolve().rglob("*")
+        if path.is_file()
+    }
+    for path in sorted(found):
+        with suppress(FileNotFoundError):
+            # Most of a fresh write-ahead log is not written yet.
+            data = path.read_bytes().rstrip(b"\0")
+            yield path, data + b"".join(_inflated(data)) if path.suffix == ".rdb" else data
 
 
 def forms_of(text: bytes) -> dict[str, bytes]:
@@ -103,29 +108,66 @@ def forms_of(text: bytes) -> dict[str, bytes]:
     return {name: form for name, form in forms.items() if len(form) >= 16}
 
 
-def in_clear(text: bytes, *directories: Path) -> list[tuple[str, Path]]:
+def in_clear(texts: Sequence[bytes], *directories: Path) -> list[tuple[str, Path]]:
     """Where a text, another form of it, or its plain digest lies."""
-    forms = forms_of(text)
-    return [
-        (name, path) for path, data in files_of(*directories) for name, form in forms.items() if form in data
-    ]
+    forms = [form for text in texts for form in forms_of(text).items()]
+    return [(name, path) for path, data in files_of(*directories) for name, form in forms if form in data]
 
 
 def opened(plants: Sequence[Planted], keys: Keys, *directories: Path) -> list[set[str]]:
     """In which form (`intake`, `part`) a key that is left opens each planted content."""
-    found: list[set[str]] = [set() for _ in plants]
     files = list(files_of(*directories))
-    for _, data in files:
-        for content in _intake_contents(data, keys):
-            for kinds, plant in zip(found, plants, strict=True):
-                kinds |= {"intake"} if plant.content in content else set()
-    for kinds, plant in zip(found, plants, strict=True):
-        secrets = {secret for _, data in files for secret in _secrets(data, plant, keys)}
-        contents = (
-            each for secret in secrets for _, data in files for each in _part_contents(data, plant, secret)
-        )
-        kinds |= {"part"} if any(plant.content in content for content in contents) else set()
-    return found
+    waiting = [content for _, data in files for content in _intake_contents(data, keys)]
+    return [_kinds(plant, waiting, files, keys) for plant in plants]
+
+
+def _kinds(plant: Planted, waiting: list[bytes], files: list[tuple[Path, bytes]], keys: Keys) -> set[str]:
+    kinds = {"intake" for content in waiting if plant.content in content}
+    secrets = {secret for _, data in files for secret in _secrets(data, plant, keys)}
+    parts = (each for secret in secrets for _, data in files for each in _part_contents(data, plant, secret))
+    return kinds | {"part" for content in parts if plant.content in content}
+
+
+def _inflated(rdb: bytes) -> Iterator[bytes]:
+    """Strings that a snapshot of the queue holds compressed, as far as they can be told from other bytes."""
+    for begin in _LZF.finditer(rdb):
+        packed, at = _length(rdb, begin.end())
+        size, at = _length(rdb, at)
+        if 0 < packed < size <= _MOST:
+            with suppress(IndexError):
+                yield _lzf(rdb[at : at + packed], size)
+
+
+def _length(rdb: bytes, at: int) -> tuple[int, int]:
+    """Read a length of an RDB file; 0 for what is none."""
+    first = rdb[at] if at < len(rdb) else 0
+    if first < 64:
+        return first, at + 1
+    if first < 128:
+        return int.from_bytes(rdb[at : at + 2]) & 0x3FFF, at + 2
+    return (int.from_bytes(rdb[at + 1 : at + 5]), at + 5) if first == 128 else (0, at)
+
+
+def _lzf(packed: bytes, size: int) -> bytes:
+    """Undo LibLZF; IndexError where it is something else."""
+    plain, at = bytearray(), 0
+    while at < len(packed) and len(plain) < size:
+        control = packed[at]
+        at += 1
+        if control < 32:
+            plain += packed[at : at + control + 1]
+            at += control + 1
+            continue
+        length = control >> 5
+        if length == 7:
+            length += packed[at]
+            at += 1
+        back = len(plain) - ((control & 31) << 8) - packed[at] - 1
+        at += 1
+        for _ in range(length + 2):
+            plain.append(plain[back] if back >= 0 else 0)
+            back += 1
+    return bytes(plain)
 
 
 def _intake_contents(data: bytes, keys: Keys) -> Iterator[bytes]:
