@@ -24,6 +24,10 @@ Connection = PoolConnectionProxy
 # A statement that waits longer than this helps nobody: the caller gets `store_unavailable`, the writer tries again.
 _STATEMENT_TIMEOUT: Final = "30s"
 _LOCK_TIMEOUT: Final = "5s"
+# And a session whose process is gone without a word keeps its locks no longer than this.
+_IDLE_TIMEOUT: Final = "60s"
+# Longer than any statement may take: a server that has not answered by then is gone, whatever its socket says.
+_SILENCE_S: Final = 35.0
 
 _ROW_FAULTS: Final = (
     asyncpg.DataError,
@@ -68,6 +72,7 @@ class Database:
             "application_name": f"custody {role or 'owner'}",
             "statement_timeout": _STATEMENT_TIMEOUT,
             "lock_timeout": _LOCK_TIMEOUT,
+            "idle_in_transaction_session_timeout": _IDLE_TIMEOUT,
             "timezone": "UTC",
             "jit": "off",
         }
@@ -85,6 +90,7 @@ class Database:
             statement_cache_size=512,
             max_inactive_connection_lifetime=300.0,
             timeout=5.0,
+            command_timeout=_SILENCE_S,
             reset=_nothing_to_reset if role == SERVICE_ROLE else None,
         )
         with translated():
