@@ -5,7 +5,7 @@
     T2  the body row goes: wrapped secret, size, ciphertext
     T3  derived copies go: what waits in the queue, and the queue's file, which is rewritten
     T4  state purged; only now an erasure is answered as purged
-    T5  the space that the row took is written anew: done before T4 says so, where the lock can be had
+    T5  the space that the row took is written anew, before T4 says so
 
 Each step is idempotent, in small committed batches, and continued by the next run wherever a crash left it. Several
 purgers share the work: what one has locked, another leaves alone.
@@ -14,7 +14,7 @@ purgers share the work: what one has locked, another leaves alone.
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import groupby
 from typing import Final
@@ -89,8 +89,6 @@ class Purge:
     database: Database
     keyring: Keyring
     queue: Queue
-    # Whether this process has written anew what a process before it may have left at T5.
-    resumed: bool = False
 
     async def due(self) -> bool:
         """Say whether something was asked for, or is on its way out."""
@@ -101,13 +99,12 @@ class Purge:
         """Do what is due, as far as the time allows: first close everything to readers, then destroy."""
         async with self.database.connection() as connection:
             await erasures.begin(connection)
-        touched: set[datetime] = set()
         return {
             "erased": await self._standing(purging.of_erased_runs, Reason.ERASED),
             "expired": await self._standing(purging.of_shortened_runs, Reason.RETENTION_EXPIRED),
             "revoked": await self._revoked(),
-            "bodies": await self._bodies(touched),
-            "purged": await self._finish(touched),
+            "bodies": await self._bodies(),
+            "purged": await self._finish(),
         }
 
     # --- T1
@@ -148,67 +145,76 @@ class Purge:
 
     # --- T2
 
-    async def _bodies(self, touched: set[datetime]) -> int:
+    async def _bodies(self) -> int:
         async with self.database.connection() as connection:
             scopes = await purging.scopes_purging(connection)
-        steps = [partial(self._delete_some, scope, touched) for scope in scopes]
-        return sum([await each_within(_BUDGET_S, step) for step in steps])
+        return sum([await each_within(_BUDGET_S, partial(self._delete_some, scope)) for scope in scopes])
 
-    async def _delete_some(self, scope: UUID, touched: set[datetime]) -> int:
+    async def _delete_some(self, scope: UUID) -> int:
         async with self.database.transaction() as connection:
             by_span = await purging.with_bodies(connection, scope, _BODIES)
             for span_start, evidence in by_span.items():
                 await purging.delete_bodies(connection, span_start, scope, evidence)
-        touched.update(by_span)
         return sum(map(len, by_span.values()))
 
-    # --- T3, T4 and T5
+    # --- T3, T5 and T4
 
-    async def _finish(self, touched: set[datetime]) -> int:
+    async def _finish(self) -> int:
         async with self.database.connection() as connection:
             scopes = await purging.scopes_purging(connection)
             found = {scope: await purging.without_bodies(connection, scope, _DONE) for scope in scopes}
             asked = await erasures.open_for_s(connection)
-        if not self.resumed:
-            touched |= {part.span_start for parts in found.values() for part in parts}
-        await reclaim_space(self.database, touched)
-        self.resumed = True
-        done = await self._say_done(found, lambda part: part.reason is not Reason.ERASED)
-        return done + await self._finish_erased(found, asked)
+        others = _those(found, lambda part: part.reason is not Reason.ERASED)
+        done = await self._say_done(await self._reclaimed(others))
+        erased = _those(found, lambda part: part.reason is Reason.ERASED)
+        return done + (await self._finish_erased(erased, asked) if erased or asked else 0)
 
     async def _finish_erased(
-        self, found: Mapping[UUID, Sequence[Bodiless]], asked: Mapping[Erasure, float]
+        self, erased: Mapping[UUID, Sequence[Bodiless]], asked: Mapping[Erasure, float]
     ) -> int:
         """Say of erased parts and of erasures that they are purged, once no copy of ours holds anything of them.
 
         A repeat may have been accepted just before T1. It dies at the writer, but it must have: hence nothing is said
         while the queue holds an entry that is older. Ages were read before the queue is asked, never after.
         """
-        erased = [part for parts in found.values() for part in parts if part.reason is Reason.ERASED]
-        if not erased and not asked:
-            return 0
         waiting_s = max((depth.oldest_age_s for depth in await self.queue.depth()), default=0.0)
-        settled = {part.evidence for part in erased if part.age_s > waiting_s}
-        answerable = [erasure for erasure, age_s in asked.items() if age_s > waiting_s]
-        if not settled and not answerable:
+        gone = await self._reclaimed(_those(erased, lambda part: part.age_s > waiting_s))
+        held_up = {scope for scope, parts in erased.items() if len(parts) > len(gone.get(scope, ()))}
+        answerable = [each for each, age_s in asked.items() if age_s > waiting_s and each[0] not in held_up]
+        if not (gone or answerable):
             return 0
         await self.queue.rewrite_file()
-        done = await self._say_done(found, lambda part: part.evidence in settled)
+        done = await self._say_done(gone)
         async with self.database.transaction() as connection:
             for erasure in answerable:
                 await erasures.set_purged(connection, erasure)
         return done
 
-    async def _say_done(
-        self, found: Mapping[UUID, Sequence[Bodiless]], which: Callable[[Bodiless], bool]
-    ) -> int:
+    async def _reclaimed(self, found: Mapping[UUID, Sequence[Bodiless]]) -> dict[UUID, list[UUID]]:
+        """T5: return those parts, by scope, whose space was written anew or freed, as their span's size allows."""
+        left = await reclaim_space(
+            self.database, {part.span_start for parts in found.values() for part in parts}
+        )
+        gone = {
+            scope: [part.evidence for part in parts if part.span_start not in left]
+            for scope, parts in found.items()
+        }
+        return {scope: evidence for scope, evidence in gone.items() if evidence}
+
+    async def _say_done(self, gone: Mapping[UUID, Sequence[UUID]]) -> int:
+        """T4."""
         done = 0
-        for scope, parts in found.items():
-            evidence = [part.evidence for part in parts if which(part)]
-            if evidence:
-                async with self.database.transaction() as connection:
-                    done += await purging.done(connection, scope, evidence)
+        for scope, evidence in gone.items():
+            async with self.database.transaction() as connection:
+                done += await purging.done(connection, scope, evidence)
         return done
+
+
+def _those(
+    found: Mapping[UUID, Sequence[Bodiless]], which: Callable[[Bodiless], bool]
+) -> dict[UUID, list[Bodiless]]:
+    chosen = {scope: [part for part in parts if which(part)] for scope, parts in found.items()}
+    return {scope: parts for scope, parts in chosen.items() if parts}
 
 
 def _to_destroy(closed: ClosedSource) -> bool:

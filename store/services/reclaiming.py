@@ -2,7 +2,6 @@
 
 A deleted row's bytes stay in the table's file until something overwrites them. Small partitions are written anew, which
 leaves none; in large ones the space is only freed, and what is left in it ends with the bucket.
-Failing to get the lock is no failure of the purge: readers are refused already, and the next one tries again.
 """
 
 from collections.abc import Collection
@@ -20,19 +19,28 @@ from store.tables import spans
 MOST_REWRITTEN_BYTES: Final = 64 << 20
 
 
-async def reclaim_space(database: Database, span_starts: Collection[datetime]) -> None:
-    """Free the space of deleted bodies in these spans, each on its own."""
+async def reclaim_space(database: Database, span_starts: Collection[datetime]) -> set[datetime]:
+    """Free the space of deleted bodies in these spans, each on its own; return those in which it is still to be done.
+
+    Who reads a partition for long (a backup, say) keeps it from being written anew, and parts from being said purged.
+    """
+    left = set()
     for span_start in sorted(span_starts):
+        async with database.connection() as connection:
+            size = await spans.size_bytes(connection, span_start)
+        if size is None:
+            continue  # gone as a whole
+        full = size <= MOST_REWRITTEN_BYTES
         try:
-            await when_unlocked(partial(_reclaim, database, span_start))
+            await when_unlocked(partial(_vacuum, database, span_start, full=full))
         except Unavailable as fault:
             logger().warning("space_not_reclaimed", span=span_start.isoformat(), cause=fault.cause)
+            if full:
+                left.add(span_start)
+    return left
 
 
-async def _reclaim(database: Database, span_start: datetime) -> None:
+async def _vacuum(database: Database, span_start: datetime, *, full: bool) -> None:
     async with database.connection() as connection:
-        size = await spans.size_bytes(connection, span_start)
-        if size is None:
-            return
         await spans.wait_shortly(connection, local=False)
-        await spans.vacuum(connection, span_start, full=size <= MOST_REWRITTEN_BYTES)
+        await spans.vacuum(connection, span_start, full=full)

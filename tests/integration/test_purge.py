@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 import redis.asyncio
 
@@ -17,7 +18,7 @@ from store.keyring import Keyring
 from store.queue import PartFrame, Queue, RunKey
 from store.services import marks
 from store.services import purge as service
-from store.services.buckets import ensure_buckets
+from store.services.buckets import ensure_buckets, when_unlocked
 from store.services.erasures import Erasures, Named, StoredPart, WholeRun
 from store.services.purge import Purge
 from store.tables import erasures as table
@@ -446,22 +447,68 @@ async def test_several_purgers_share_the_work(
 
 
 async def test_deleted_bytes_are_in_no_file_of_the_partition(
-    scope: UUID, purge: Purge, erasures: Erasures, database: Database, database_url: str
+    scope: UUID, purge: Purge, erasures: Erasures, database_url: str
 ) -> None:
-    run = await _run(database_url, scope, name="r-1")
-    evidence, other = await new_parts(database_url, scope, run, 2)
+    evidence, other = await new_parts(database_url, scope, await _run(database_url, scope), 2)
     await erasures.ask(scope, StoredPart(evidence), "op")
     await purge.run()
-    await execute(database_url, "CHECKPOINT")
 
+    file = await _file(database_url)
+    assert evidence.bytes[-4:] * 15 not in file
+    assert other.bytes[-4:] * 15 in file
+
+
+async def test_while_deleted_bytes_are_in_a_file_nothing_is_answered_as_purged(
+    scope: UUID, purge: Purge, erasures: Erasures, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (evidence,) = await new_parts(database_url, scope, await _run(database_url, scope))
+    asked = await erasures.ask(scope, StoredPart(evidence), "op")
+    monkeypatch.setattr(when_unlocked.__module__ + "._LOCK_TRIES", 2)
+    backup = await asyncpg.connect(database_url)
+    async with backup.transaction():
+        await backup.execute("LOCK TABLE bodies IN ACCESS SHARE MODE")
+        await purge.run()
+        assert await _states(database_url) == {"purging": 1}
+        assert (await erasures.one(scope, asked.erasure_id)).state == "purging"
+    await backup.close()
+
+    await purge.run()
+    assert await _states(database_url) == {"purged": 1}
+    assert (await erasures.one(scope, asked.erasure_id)).state == "purged"
+    assert evidence.bytes[-4:] * 15 not in await _file(database_url)
+
+
+async def test_what_another_purger_deleted_and_left_is_in_no_file_either(
+    scope: UUID, purge: Purge, erasures: Erasures, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (evidence,) = await new_parts(database_url, scope, await _run(database_url, scope))
+    follower = Purge(purge.database, purge.keyring, purge.queue)
+    await follower.run()
+    await erasures.ask(scope, StoredPart(evidence), "op")
+
+    async def crash(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(service, "reclaim_space", crash)
+        with pytest.raises(ZeroDivisionError):
+            await purge.run()
+
+    await follower.run()
+    assert await _states(database_url) == {"purged": 1}
+    assert evidence.bytes[-4:] * 15 not in await _file(database_url)
+
+
+async def _file(url: str) -> bytes:
+    """The bytes of the partition of bodies, as they are on the disk."""
+    await execute(url, "CHECKPOINT")
     file = await scalar(
-        database_url,
+        url,
         "SELECT pg_relation_filepath(('spans.bodies_' || extract(epoch FROM span_start)::bigint)::regclass)"
         " FROM parts LIMIT 1",
     )
-    content = await scalar(database_url, "SELECT pg_read_binary_file($1)", file)
-    assert evidence.bytes[-4:] * 15 not in content
-    assert other.bytes[-4:] * 15 in content
+    content: bytes = await scalar(url, "SELECT pg_read_binary_file($1)", file)
+    return content
 
 
 async def _open(queue: Queue, scope: UUID, run: str, run_uid: UUID) -> None:
