@@ -51,7 +51,7 @@ compose:  ## the service as containers, two apis and two writers behind a proxy 
 	@docker compose up --build $(ARGS)
 
 test: setup  ## the tests (T=path for some of them)
-	@$(BIN)/python -m pytest -q -m "not long and not browser and not oracle" $(T) $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not long and not browser and not oracle" $(T) $(ARGS)
 
 test-long: setup  ## the tests that take more than a few seconds
 	@$(BIN)/python -m pytest -q -m long $(T) $(ARGS)
@@ -75,8 +75,8 @@ floors: setup  ## who may import whom
 spelling: setup  ## codespell
 	@$(BIN)/codespell
 
-bench: setup  ## the measurements, with their rivals (ONLY=name)
-	@$(BIN)/python -m bench $(ONLY) $(ARGS)
+bench: setup  ## the measurements, with their rivals (ONLY=name CORPUS=file)
+	@$(BIN)/python -m bench $(ONLY) $(if $(CORPUS),--corpus "$(CORPUS)") $(ARGS)
 
 migrate: $(VENV)/.runtime  ## bring the database named by the settings to this version
 	@$(BIN)/python -m store migrate $(ARGS)

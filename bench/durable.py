@@ -1,4 +1,4 @@
-"""`durable`: parts a second from the first request to the last commit, everything on, against `COPY` into a plain table.
+"""`durable`: parts a second from first request to last commit, everything on, against `COPY` into a plain table.
 
 Everything: admission, the queue's script, the re-check under locks, envelope, commitments, log queue. The rival writes
 slices of 4 KiB from one connection, 256 a commit, into a table with a uuid key and a bytea of default storage.
@@ -54,7 +54,9 @@ async def _copied(plain: asyncpg.Connection, contents: Sequence[bytes]) -> float
     rows = [(new_id(), content) for content in contents]
     began = clock.monotonic()
     for at in range(0, len(rows), BATCH):
-        await plain.copy_records_to_table("bench_plain", records=rows[at : at + BATCH], columns=("id", "content"))
+        await plain.copy_records_to_table(
+            "bench_plain", records=rows[at : at + BATCH], columns=("id", "content")
+        )
     elapsed_s = clock.monotonic() - began
     await plain.execute("TRUNCATE bench_plain")
     return len(rows) / elapsed_s

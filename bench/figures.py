@@ -1,4 +1,4 @@
-"""The arithmetic of the benchmarks: ratios of rounds, medians, percentiles, and the line that each figure is printed as."""
+"""The arithmetic of the benchmarks: ratios of rounds, medians, percentiles, and the line that a figure becomes."""
 
 import statistics
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""`latency_p50` and `latency_p99`: from the answer 202 to the word that the part is stored, at 300 parts a second, in ms.
+"""`latency_p50`, `latency_p99`: from the answer 202 to the word that the part is stored, at 300 parts a second, in ms.
 
 "Stored" is when the queue publishes it, which is after the commit and after its settling: never too early.
 """
@@ -42,9 +42,7 @@ async def measure(setting: Setting) -> list[Figure]:
             await store.written()
             await asyncio.sleep(0.2)
         posted = await _evidence(store, parts)
-    waits_ms = [
-        (settled.at[posted[at]] - answered) * 1000 for at, (_, answered) in enumerate(sent.marks)
-    ]
+    waits_ms = [(settled.at[posted[at]] - answered) * 1000 for at, (_, answered) in enumerate(sent.marks)]
     answers_ms = [(answered - asked) * 1000 for asked, answered in sent.marks]
     told = (
         f"{len(waits_ms)} parts at {RATE}/s; stored after the answer: median {percentile(waits_ms, 50):.1f} ms, "
@@ -92,7 +90,8 @@ async def _evidence(store: Store, parts: Sequence[Run]) -> list[UUID]:
     """Return the evidence reference of each part, in the order in which they were posted."""
     connection = await asyncpg.connect(store.owner_url)
     rows = await connection.fetch(
-        "SELECT r.run, p.sequence, p.evidence FROM parts p JOIN runs r USING (scope_id, run_uid) WHERE r.run LIKE 'latency-%'"
+        "SELECT r.run, p.sequence, p.evidence FROM parts p JOIN runs r USING (scope_id, run_uid) "
+        "WHERE r.run LIKE 'latency-%'"
     )
     await connection.close()
     found = {(row["run"], row["sequence"]): row["evidence"] for row in rows}

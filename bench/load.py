@@ -1,6 +1,6 @@
 """The sender: a process of its own that writes prepared requests to raw sockets and reads just enough of the answers.
 
-It must not be what is measured: no HTTP library, no parsing beyond status and length, one request at a time and connection.
+It must not be what is measured: no HTTP library, no parsing beyond status and length, one request at a time and line.
 """
 
 import asyncio
@@ -211,7 +211,7 @@ class _Line(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are no subclasses of asyncio's.
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = cast("asyncio.Transport", transport)
         self._sender.idle.append(self)
 
     def send(self, place: int) -> None:
@@ -232,7 +232,7 @@ class _Line(asyncio.Protocol):
         head = answer[:end].lower()
         self._sender.answered(self, int(answer[9:12]), close=b"\nconnection: close" in head)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         if self._waiting and not self._retired:
             self._waiting = False
             self._sender.cut_off(self)

@@ -1,4 +1,4 @@
-"""`memory`: the api's peak under 2,000 connections that all send parts of 256 KiB, against what it holds after ordinary ones.
+"""`memory`: the api's peak under 2,000 connections that all send 256 KiB, against what it holds after ordinary parts.
 
 Most of those parts are refused for want of room, which is the point: refusing must not need memory either.
 """
@@ -41,10 +41,16 @@ async def measure(setting: Setting) -> list[Figure]:
         worker = _worker(api)
         ordinary = worker.memory_info().rss
         _forget_peak(worker)
-        sent = await drive(_flood(setting, api, [put_part(run, PART_BYTES) for run in in_turn(runs, RUNS * PARTS_A_RUN)]))
+        sent = await drive(
+            _flood(setting, api, [put_part(run, PART_BYTES) for run in in_turn(runs, RUNS * PARTS_A_RUN)])
+        )
         peak = _peak(worker)
     return [
-        Figure("memory", peak / ordinary, f"{ordinary / _MIB:.0f} MiB after {ORDINARY} ordinary parts; {_told(sent)}"),
+        Figure(
+            "memory",
+            peak / ordinary,
+            f"{ordinary / _MIB:.0f} MiB after {ORDINARY} ordinary parts; {_told(sent)}",
+        ),
         Figure("memory_mib", peak / _MIB, f"peak of the api's process under {CONNECTIONS} connections"),
     ]
 
@@ -53,19 +59,19 @@ def _flood(setting: Setting, api: Process, heads: list[bytes]) -> Job:
     filling = setting.file("filling")
     filling.write_bytes(setting.contents.one(8 * _MIB))
     file = write_requests(setting.file("memory"), heads)
-    return Job(
-        api.port, str(file), CONNECTIONS, seconds=SECONDS, fill=PART_BYTES, filling=str(filling)
-    )
+    return Job(api.port, str(file), CONNECTIONS, seconds=SECONDS, fill=PART_BYTES, filling=str(filling))
 
 
 def _told(sent: Sent) -> str:
-    answers = ", ".join(f"{count} × {status}" for status, count in sorted(sent.statuses.items()))
+    answers = ", ".join(f"{count} of {status}" for status, count in sorted(sent.statuses.items()))
     return f"answers in {sent.elapsed_s:.0f} s: {answers}; connections closed before an answer: {sent.broken}"
 
 
 def _worker(api: Process) -> psutil.Process:
     """Return the process that serves; granian's first one only watches it."""
-    return max(psutil.Process(api.pid).children(recursive=True), key=lambda process: process.memory_info().rss)
+    return max(
+        psutil.Process(api.pid).children(recursive=True), key=lambda process: process.memory_info().rss
+    )
 
 
 def _forget_peak(process: psutil.Process) -> None:

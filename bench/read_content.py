@@ -1,6 +1,6 @@
-"""`read_content`: guarded reads of content at 16 connections, against selecting the same bytes over the same HTTP stack.
+"""`read_content`: guarded reads of content at 16 connections, against selecting the same bytes over the same stack.
 
-Guarded: key, role, retention, sources, the bucket's key, both commitments, and an access record that is committed first.
+Guarded: key, role, retention, sources, the bucket's key, both commitments, and an access record committed first.
 """
 
 from collections.abc import Sequence
@@ -34,11 +34,15 @@ async def measure(setting: Setting) -> list[Figure]:
         store.api() as api,
         store.stack.served(f"{rivals.__name__}:create_select", environment) as select,
     ):
-        placed = await _placed(setting, store, api.port, plain, await declare(store, api, PARTS // FLUSH, "read"))
+        placed = await _placed(
+            setting, store, api.port, plain, await declare(store, api, PARTS // FLUSH, "read")
+        )
         random = Random(PARTS)
 
         async def ours(_: int) -> float:
-            reads = (get(f"/v1/parts/{evidence}/content", key) for evidence, key in random.choices(placed, k=READS))
+            reads = (
+                get(f"/v1/parts/{evidence}/content", key) for evidence, key in random.choices(placed, k=READS)
+            )
             file = write_requests(setting.file("read"), reads)
             return (await drive(Job(api.port, str(file), CONNECTIONS))).rate(200)
 

@@ -30,10 +30,10 @@ _PACKAGES: Final = (
 _PAGE: Final = """\
 # Performance
 
-Written by `make bench` (`make bench ONLY=durable ARGS=--write` for one of them). Absolute numbers depend on the machine;
-the ratios compare two things in the same minute on the same machine, in alternating rounds, and hold elsewhere. The
-servers are durable (fsync on, append-only file), every process is one that production runs, and contents are texts of the
-size distribution of recorded model calls (median 0.7 KB, mean 5 KB), never the same one twice.
+Written by `make bench` (`make bench ONLY=durable ARGS=--write` for one of them). Absolute numbers depend on the
+machine; the ratios compare two things in the same minute on the same machine, in alternating rounds, and hold
+elsewhere. The servers are durable (fsync on, append-only file), every process is one that production runs, and contents
+are texts of the size distribution of recorded model calls (median 0.7 KB, mean 5 KB), never the same one twice.
 
 | name | what is compared | value | target | then | measured | in numbers |
 |---|---|---|---|---|---|---|
@@ -43,15 +43,15 @@ size distribution of recorded model calls (median 0.7 KB, mean 5 KB), never the 
 """
 
 WHAT: Final = {
-    "single_accept": "`PUT` of one part at 64 connections ÷ a Litestar handler on the same server that reads the same body",
-    "batch_accept": "parts answered `queued` in flushes of 32, a writer running ÷ plain pipelined `XADD` of the same bytes",
+    "single_accept": "`PUT` of one part at 64 connections ÷ a Litestar handler that reads the same body",
+    "batch_accept": "parts queued in flushes of 32, a writer running ÷ plain pipelined `XADD` of the same bytes",
     "durable": "parts from first request to last commit ÷ `COPY` of 4 KiB slices into one plain table, 256 a commit",
     "latency_p50": "accepted → stored at 300 parts a second, ms, median",
     "latency_p99": "the same, 99th percentile",
     "page_flat": "worst filter set's metadata page at 1,000,000 parts ÷ at 10,000",
     "read_content": "guarded content reads at 16 connections ÷ plain primary-key select over the same HTTP stack",
     "purge_flat": "scheduled expiry of a bucket of 200,000 parts of 4 KiB ÷ `DELETE` of the same rows",
-    "memory": "peak memory of the api under 2,000 connections × 256 KiB for 60 s ÷ after 2,000 ordinary parts",
+    "memory": "peak memory of the api under 2,000 connections of 256 KiB for 60 s ÷ after 2,000 ordinary parts",
     "memory_mib": "that peak, MiB",
 }
 
@@ -81,7 +81,8 @@ def _row(figure: Figure) -> str:
     target = figure.target
     value = number(figure.value) if target.met(figure.value) else f"**{number(figure.value)}**"
     cells = (
-        f"`{figure.name}`", WHAT[figure.name], value, str(target), number(target.then), f"{utc_now():%Y-%m-%d}", figure.told,
+        f"`{figure.name}`", WHAT[figure.name], value, str(target), number(target.then),
+        f"{utc_now():%Y-%m-%d}", figure.told,
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
 

@@ -12,8 +12,8 @@ RUNS_A_LABEL: Final = 20
 
 # Runs declared in the order of time, over the last ten days, kept for between one and sixty days more.
 _RUNS: Final = """
-INSERT INTO runs (scope_id, run_uid, run, mode, content, sampled, kinds, retain_until, owner_key, policy_version, labels,
-    declared_at)
+INSERT INTO runs (scope_id, run_uid, run, mode, content, sampled, kinds, retain_until, owner_key, policy_version,
+    labels, declared_at)
 SELECT $1::uuid, md5('run ' || i)::uuid, 'run-' || i, 'normal', 'allow', true, '{logical-request,observable-output}',
     now() + make_interval(days => (1 + i % 60)::integer), 'bench', 1, ARRAY['batch=' || i / $3::bigint],
     now() - interval '10 days' * ($2 - i) / $2
@@ -21,11 +21,11 @@ FROM generate_series(0, $2::bigint - 1) AS i
 """
 
 _PARTS: Final = """
-INSERT INTO parts (scope_id, evidence, run_uid, exchange, attempt, kind, bucket_id, span_start, session, sequence, size_class,
-    media_type, completeness, vantage, received_at, stored_at, commitment, meta_commitment, meta_opening)
+INSERT INTO parts (scope_id, evidence, run_uid, exchange, attempt, kind, bucket_id, span_start, session, sequence,
+    size_class, media_type, completeness, vantage, received_at, stored_at, commitment, meta_commitment, meta_opening)
 SELECT r.scope_id, uuidv7(r.declared_at - now()), r.run_uid, 'call-' || i / 2, 'physical-1',
-    CASE WHEN i % 2 = 0 THEN 'logical-request' ELSE 'observable-output' END, b.bucket_id, b.span_start, 'session', i + 1, 4096,
-    'application/json', 'complete', 'sdk', r.declared_at, r.declared_at + i / 16 * interval '1 ms', d, d, d
+    CASE WHEN i % 2 = 0 THEN 'logical-request' ELSE 'observable-output' END, b.bucket_id, b.span_start, 'session',
+    i + 1, 4096, 'application/json', 'complete', 'sdk', r.declared_at, r.declared_at + i / 16 * interval '1 ms', d, d, d
 FROM runs r
 JOIN buckets b ON b.scope_id = r.scope_id AND b.span_start <= r.retain_until AND b.span_end > r.retain_until
 CROSS JOIN generate_series(0, $2::integer - 1) AS i

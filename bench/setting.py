@@ -1,4 +1,4 @@
-"""What all benchmarks of one call share: the servers, one store for those that capture, the contents, the time allowed."""
+"""What all benchmarks of one call share: the servers, one store for those that capture, the contents, the rounds."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass

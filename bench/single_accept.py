@@ -1,6 +1,6 @@
 """`single_accept`: one part a request at 64 connections, against a handler that reads the same body and returns.
 
-No writer runs meanwhile: what is compared is what the api adds to a request. What was accepted is written between rounds.
+No writer runs meanwhile: what is compared is what the api adds to a request. What was accepted is written in between.
 """
 
 from typing import Final

@@ -100,10 +100,9 @@ class Stack:
             )
         try:
             yield process
+        except BaseException:
             if process.returncode is not None:
-                raise NotUp(f"{command[1]} ended by itself: {_tail(log)}")
-        except NotUp:
-            print(_tail(log), file=sys.stderr)
+                print(f"{command[1]} ended by itself:\n{_tail(log)}", file=sys.stderr)
             raise
         finally:
             await _stop(process)
@@ -139,7 +138,7 @@ class Store:
     async def written(self, within_s: float = 60.0) -> float:
         """Wait until nothing waits in the queue; return when that was, by the monotonic clock."""
         async with asyncio.timeout(within_s):
-            while any(depth.stream_length for depth in await self.services.queue.depth()):
+            while any(depth.stream_length for depth in await self.services.queue.depth()):  # noqa: ASYNC110 - asked
                 await asyncio.sleep(0.002)
         return clock.monotonic()
 
@@ -149,7 +148,9 @@ class Store:
 
     async def refused(self) -> dict[str, int]:
         """Return how many were refused since the store was made, by reason."""
-        return {word: count for word, count in (await self.services.queue.outcomes()).items() if word != "stored"}
+        return {
+            word: count for word, count in (await self.services.queue.outcomes()).items() if word != "stored"
+        }
 
     async def drain(self) -> None:
         """Have a writer write what waits, and stop it again."""
@@ -160,8 +161,7 @@ class Store:
 @asynccontextmanager
 async def running() -> AsyncIterator[Stack]:
     """Start the servers; stop them and remove what they wrote at the end."""
-    directory = Path(tempfile.mkdtemp(prefix="cu-bench-"))
-    directory.chmod(0o711)
+    directory = _new_directory()
     try:
         postgres = start_postgres(directory / "p")
         try:
@@ -260,6 +260,13 @@ def _free_port() -> int:
 
 def _tail(log: Path) -> str:
     return log.read_text("utf-8", "replace")[-2000:]
+
+
+def _new_directory() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="cu-bench-"))
+    # The database's user must pass through it, where that is another one.
+    directory.chmod(0o711)
+    return directory
 
 
 def _remove(directory: Path) -> None:
