@@ -41,8 +41,8 @@ async def buckets_reach(stack: Stack, runtime: Runtime) -> None:
     async def look() -> bool:
         return bool(
             await stack.value(
-                "SELECT count(*) FROM runs r JOIN buckets b USING (scope_id)"
-                " WHERE scope_id = $1 AND r.run = $2 AND r.retain_until >= b.span_start AND r.retain_until < b.span_end",
+                "SELECT count(*) FROM runs r JOIN buckets b USING (scope_id) WHERE scope_id = $1 AND r.run = $2"
+                " AND b.span_start <= r.retain_until AND b.span_end > r.retain_until",
                 runtime.scope, runtime.run,
             )
         )  # fmt: skip

@@ -88,9 +88,9 @@ async def stopped_and_started_under_load(stack: Stack, times: int) -> None:
         for _ in range(2):
             stack.writer()
         async with Traffic(runtimes) as traffic:
-            for _ in range(times):
+            for number in range(times):
                 await some_more(stack)
-                stack.stop_postgres()
+                stack.stop_postgres(kill=number % 2 == 0)
                 await until(lambda: refused_for_capacity(runtimes), "the queue is full")
                 stack.start_postgres()
                 await some_more(stack)
@@ -122,5 +122,5 @@ async def some_more(stack: Stack) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-async def test_stopped_and_started_five_times_under_load(open_stack):
+async def test_killed_or_stopped_and_started_again_five_times_under_load(open_stack):
     await stopped_and_started_under_load(await open_stack(own=True), 5)

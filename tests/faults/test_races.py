@@ -107,7 +107,7 @@ async def test_what_was_erased_is_never_stored_again_however_late_it_comes(stack
             await drained(stack)
             rows = await stack.rows(
                 "SELECT p.evidence = $2 AS erased, b.evidence IS NOT NULL AS body FROM parts p"
-                " LEFT JOIN bodies b ON b.span_start = p.span_start AND b.scope_id = p.scope_id AND b.evidence = p.evidence"
+                " LEFT JOIN bodies b ON (b.span_start, b.scope_id, b.evidence) = (p.span_start, p.scope_id, p.evidence)"
                 " WHERE p.scope_id = $1",
                 runtime.scope, evidence,
             )  # fmt: skip
@@ -169,11 +169,12 @@ async def test_what_was_announced_and_never_came_is_unaccounted_once_the_run_is_
 
 
 async def test_a_ticket_of_an_older_policy_is_expired_within_moments_and_a_new_one_is_good(stack):
-    async with site(stack) as here:
+    roomy = {"limits": {"run_parts": 1000}, "waiting": {"run_parts": 1000}}
+    async with site(stack, **roomy) as here:
         runtime = await here.runtime("run")
         assert (await runtime.put(runtime.observe(b"{}"))).capture == "queued"
         services = await stack.services()
-        document = {"retention": {"default": "1d", "max": "1d"}, "kinds": ["logical-request"]}
+        document = {"retention": {"default": "1d", "max": "1d"}, "kinds": ["logical-request"], **roomy}
         await services.scopes.put_policy(here.scope.scope_id, document, COMMAND_LINE)
 
         async def refused() -> bool:
@@ -224,3 +225,23 @@ async def test_a_part_whose_source_is_revoked_after_it_was_written_is_refused_to
         assert [item["availability"]["reason"] for item in listed.json()["items"]] == ["source_unavailable"]
         await ask(here, Role.OPERATOR, "POST", "/v1/sources/doc-7/restore", {})
         assert await read() == (200, b"what was read")
+
+
+# --- several processes
+
+
+async def test_what_one_api_narrows_every_other_refuses_at_once(stack):
+    async with site(stack) as here:
+        other = await stack.api()
+        runtime = await here.runtime("run")
+        async with httpx.AsyncClient(base_url=other.url, trust_env=False) as client:
+            elsewhere = Runtime(client, here.key, runtime.scope, runtime.run, ticket=runtime.ticket)
+            elsewhere.said = runtime.said
+            for _ in range(3):
+                assert (await elsewhere.put(elsewhere.observe(b"{}"))).capture == "queued"
+            await runtime.declare(content="opt_out")
+            # The other one has a copy of the run that is younger than a second; the queue decides all the same.
+            for _ in range(3):
+                late = await elsewhere.put(elsewhere.observe(b"{}"))
+                assert (late.status, late.reason) == (403, "content_opt_out")
+        await written(here, runtime, content_opt_out=6)

@@ -1,5 +1,7 @@
 """Valkey goes and comes back: with its data everything goes on; without, whoever was told `queued` learns the truth."""
 
+import shutil
+
 import httpx
 import pytest
 
@@ -60,6 +62,8 @@ async def test_without_its_data_receipts_say_so_and_the_closing_counts_what_is_m
     async with site(stack) as here:
         duties = duties_of(await stack.services())
         assert (await duties.perform("reconcile")).succeeded
+        opted = await here.runtime("opted-out")
+        await opted.declare(content="opt_out")
         runtime = await queued(here, "run", 5)
         writer = stack.writer()
         await drained(stack)
@@ -77,8 +81,9 @@ async def test_without_its_data_receipts_say_so_and_the_closing_counts_what_is_m
         outcome = await duties.perform("reconcile")
         assert outcome.counts["lost_shards"] == 1
 
-        # Runs are opened again, and know what they hold: the same bytes are the same part, and new ones come in.
+        # Runs are opened again, and know how they stand and what they hold: the same bytes are the same part.
         await taken_again(runtime)
+        assert (await opted.put(opted.observe(b"{}"))).reason == "content_opt_out"
         again = await here.client.put(
             runtime.path(runtime.said[1]),
             content=runtime.said[1].content,
@@ -120,6 +125,33 @@ async def test_a_narrowing_while_it_is_away_holds_at_the_write(open_stack):
         await drained(stack)
         assert (await books_of(stack, runtime)).by_outcome() == {"content_opt_out": 5}
         assert (await books_of(stack, erased)).by_outcome() == {"erased": 5}
+        await sound(stack)
+
+
+async def test_an_old_copy_of_its_data_brings_back_nothing_that_was_refused_or_stored(open_stack):
+    stack = await open_stack()
+    async with site(stack) as here:
+        stored, opted = await queued(here, "stored", 5), await queued(here, "opted-out", 5)
+        stack.stop_valkey()
+        shutil.copytree(stack.valkey_data, stack.directory / "copy")
+        stack.start_valkey()
+        await opted.declare(content="opt_out")
+        stack.writer()
+        await drained(stack)
+
+        stack.stop_valkey()
+        shutil.rmtree(stack.valkey_data)
+        shutil.copytree(stack.directory / "copy", stack.valkey_data)
+        stack.start_valkey()
+        await drained(stack)
+        # That copy does not know of the opt-out; the writer, who reads the row, does.
+        late = await opted.put(opted.observe(b"{}"))
+        assert late.reason in (None, "content_opt_out")
+        await drained(stack)
+        for runtime in (stored, opted):
+            books = await books_of(stack, runtime)
+            agree(runtime, books)
+            assert set(books.by_outcome()) == {"stored" if runtime is stored else "content_opt_out"}
         await sound(stack)
 
 

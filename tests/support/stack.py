@@ -5,6 +5,7 @@ Everything is ended by process id. Waiting is always for something to be seen, w
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -214,12 +215,15 @@ class Stack:
 
     # --- the servers
 
+    @property
+    def valkey_data(self) -> Path:
+        return self.directory / "v" / "appendonlydir"
+
     def restart_valkey(self, *, keep: bool, kill: bool = False) -> None:
         """Take Valkey down and up again, with its data or without."""
         self.stop_valkey(kill=kill)
         if not keep:
-            for file in (self.directory / "v" / "appendonlydir").iterdir():
-                file.unlink()
+            shutil.rmtree(self.valkey_data)
         self.start_valkey()
 
     def stop_valkey(self, *, kill: bool = False) -> None:
@@ -230,12 +234,14 @@ class Stack:
     def start_valkey(self) -> None:
         self.valkey = start_valkey(self.directory / "v")
 
-    def stop_postgres(self) -> None:
+    def stop_postgres(self, *, kill: bool = False) -> None:
         assert self.postgres is not None, "this test has no Postgres of its own"
+        if kill:
+            os.kill(self.postgres.pid, signal.SIGKILL)
         self.postgres.stop()
 
     def start_postgres(self) -> None:
-        self.postgres = start_postgres(self.directory / "p", durable=False, elsewhere=self.directory)
+        self.postgres = start_postgres(self.directory / "p", elsewhere=self.directory)
 
     async def end_test(self) -> None:
         """End what a test began, and leave nothing of it in the queue; what stands goes on."""
@@ -306,7 +312,7 @@ async def shared_postgres(
 @asynccontextmanager
 async def own_postgres(directory: Path, **changed: str) -> AsyncIterator[Stack]:
     """A stack whose Postgres is its own too, to be stopped, started and searched."""
-    server = start_postgres(directory / "p", durable=False, elsewhere=directory)
+    server = start_postgres(directory / "p", elsewhere=directory)
     stack = begun(directory, "", **changed)
     stack.postgres = server
     try:
