@@ -48,6 +48,8 @@ def translated() -> Iterator[None]:
         TimeoutError,
         asyncpg.exceptions.PostgresError,
         asyncpg.exceptions.InterfaceError,
+        # A server that ends a session while it is idle can leave asyncpg in a state that it calls a fault of its own.
+        asyncpg.exceptions.InternalClientError,
     ) as fault:
         raise Unavailable(Reason.STORE_UNAVAILABLE, cause=type(fault).__name__) from None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
+import asyncpg
 import pytest
 
 from store import db
@@ -73,6 +74,11 @@ async def test_a_statement_that_is_never_answered_is_an_outage_and_frees_its_pla
             async with asyncio.timeout(9), database.connection() as connection:
                 assert await connection.fetchval("SELECT 2") == 2
             await database.close()
+
+
+def test_what_asyncpg_calls_a_fault_of_its_own_is_an_outage_too() -> None:
+    with pytest.raises(Unavailable, match="store_unavailable"), db.translated():
+        raise asyncpg.exceptions.InternalClientError("another operation is in progress")
 
 
 async def test_a_session_that_falls_silent_within_a_transaction_keeps_no_lock(database_url: str) -> None:
