@@ -114,7 +114,7 @@ async def admit_note(connection: Connection, _: BaseRouteHandler) -> None:
     declared_bytes = declared_length(headers)
     try:
         sender = await opened.admission.sender(who, run, headers.get("custody-ticket"))
-    except RunRefused as refusal:
+    except (RunRefused, Unavailable) as refusal:
         raise NotCaptured(refusal.reason, None) from None
     _put(connection, _ADMITTED, Admitted(opened, headers, sender, declared_bytes))
 
@@ -126,7 +126,7 @@ async def admit_gaps(connection: Connection, _: BaseRouteHandler) -> None:
     declared_bytes = declared_length(headers)
     try:
         run_uid = await opened.admission.reporter(who, run, headers.get("custody-ticket"))
-    except RunRefused as refusal:
+    except (RunRefused, Unavailable) as refusal:
         raise NotCaptured(refusal.reason, None) from None
     _put(connection, _REPORTING, Reporting(opened, RunKey(who.scope_id, run), run_uid, declared_bytes))
 

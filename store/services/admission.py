@@ -76,14 +76,15 @@ class Admission:
         now = utc_now()
         key = RunKey(who.scope_id, run)
         if ticket_text is None:
-            raise await self._refused_without_ticket(key, now)
+            raise await self._refused_without_ticket(who, key, now)
         ticket = self._genuine(who, run, ticket_text)
         if expired(ticket.expires_at + SKEW, now):
             raise RunRefused(Reason.TICKET_EXPIRED, ticket.run_uid)
         view = await self._runs.view(key)
         if view is None:
             raise RunRefused(Reason.RUN_NOT_ADMITTED, None)
-        if ticket.run_uid != view.run_uid:
+        if ticket.run_uid != view.run_uid or view.speaks(who.key_id) is False:
+            # The second: it was shared when the ticket was given, and is not any more.
             raise RunRefused(Reason.TICKET_INVALID, None)
         reason = _refusal(view, now)
         if reason is not None:
@@ -147,17 +148,16 @@ class Admission:
             return ALLOW
         return admit_sources(bindings, facts, scope.policy.unknown_sources)
 
-    async def _refused_without_ticket(self, key: RunKey, now: datetime) -> RunRefused:
-        """A run that was refused has no ticket: say why it was refused, not that a ticket is missing."""
+    async def _refused_without_ticket(self, who: Sending, key: RunKey, now: datetime) -> RunRefused:
+        """A run that was refused has no ticket: say its owner why, not that a ticket is missing."""
         view = await self._runs.view(key)
         if view is None:
             return RunRefused(Reason.RUN_NOT_ADMITTED, None)
+        speaks = view.speaks(who.key_id)
         reason = _refusal(view, now)
-        return (
-            RunRefused(reason, view.run_uid)
-            if reason is not None
-            else RunRefused(Reason.TICKET_INVALID, None)
-        )
+        if reason is None or speaks is False:
+            return RunRefused(Reason.TICKET_INVALID, None)
+        return RunRefused(reason, view.run_uid if speaks else None)
 
 
 def _refusal(view: RunFacts, now: datetime) -> Reason | None:

@@ -1,7 +1,6 @@
 """Runs: declared here, looked at by every guard. What is narrowed goes to the row, to Redis, into the answer."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -46,11 +45,15 @@ class RunFacts:
 
     run_uid: RunUid
     state: str
-    policy_version: int
     retain_until: datetime
-    temporary: bool
-    announced: Mapping[str, int]
     sources: frozenset[Binding]
+    # None while Postgres is away and this process never saw the row.
+    owner_key: str | None
+    shared: bool
+
+    def speaks(self, key_id: str) -> bool | None:
+        """Say whether this key may speak for the run; None where that cannot be told now."""
+        return None if self.owner_key is None else self.shared or self.owner_key == key_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +135,10 @@ class RunBook:
         return _facts_of(row)
 
     async def recordable(self, who: KeyOfScope, key: RunKey) -> UUID | None:
-        """Return the run's uid if this key may leave a gap in it; None also where that cannot be told now."""
+        """Return the run's uid if this key may leave a gap in it; Unavailable where that cannot be told now."""
         row = await self._known_row(key)
+        if row is None and clock.monotonic() < self._away_until:
+            raise Unavailable(Reason.STORE_UNAVAILABLE, "away a moment ago")
         return row.run_uid if row is not None and (row.shared or row.owner_key == who.key_id) else None
 
     def forget(self, key: RunKey) -> None:
@@ -233,11 +238,10 @@ class RunBook:
         return RunFacts(
             run_uid=RunUid(view.run_uid),
             state=view.state,
-            policy_version=view.policy_version,
             retain_until=view.retain_until,
-            temporary=view.temporary,
-            announced=view.announced,
             sources=frozenset() if row is None else row.sources,
+            owner_key=None if row is None else row.owner_key,
+            shared=row is not None and row.shared,
         )
 
     async def _known_row(self, key: RunKey) -> RunRow | None:
@@ -273,11 +277,10 @@ def _facts_of(row: RunRow) -> RunFacts:
     return RunFacts(
         run_uid=row.run_uid,
         state=queue_state(row),
-        policy_version=row.policy_version,
         retain_until=row.standing.retain_until,
-        temporary=row.standing.mode is Mode.TEMPORARY,
-        announced={},
         sources=row.sources,
+        owner_key=row.owner_key,
+        shared=row.shared,
     )
 
 

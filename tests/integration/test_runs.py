@@ -188,6 +188,42 @@ async def test_only_the_declaring_key_speaks_for_a_run_unless_it_is_shared(
     assert (ours.status_code, ours.json()["admitted"]) == (200, True)
 
 
+async def post(api: Api, headers: dict[str, str], run: str, **more: str) -> httpx.Response:
+    path = f"/v1/runs/{run}/exchanges/x/attempts/a/parts/logical-request"
+    return await api.client.put(path, content=b"{}", headers=headers | more)
+
+
+async def test_a_run_that_is_no_longer_shared_takes_no_more_on_others_tickets(
+    api: Api, scope: Scope, runtime: dict[str, str]
+):
+    api.services.keyring.create_intake_keys(utc_now(), ahead=1)
+    other = await api.runtime(scope)
+    await declare(api, runtime, "ours", shared=True)
+    ticket = {"Custody-Ticket": (await declare(api, other, "ours")).json()["ticket"]}
+    before = await post(api, other, "ours", **ticket)
+
+    await declare(api, runtime, "ours", shared=False)
+    after = await post(api, other, "ours", **ticket)
+
+    assert before.status_code == 202
+    assert (after.status_code, problem(after)["reason"]) == (403, "ticket_invalid")
+    assert after.json()["receipt"]["recorded"] is False
+
+
+async def test_whoever_has_no_ticket_of_anothers_run_learns_nothing_and_leaves_nothing(
+    api: Api, scope: Scope, runtime: dict[str, str]
+):
+    other = await api.runtime(scope)
+    await declare(api, runtime, "mine", content="opt_out")
+
+    mine, others = await post(api, runtime, "mine"), await post(api, other, "mine")
+
+    assert (mine.status_code, problem(mine)["reason"]) == (403, "content_opt_out")
+    assert (others.status_code, problem(others)["reason"]) == (403, "ticket_invalid")
+    assert (mine.json()["receipt"]["recorded"], others.json()["receipt"]["recorded"]) == (True, False)
+    assert [entry.type for entry in await api.services.queue.take(0, "looking", 10, 1)] == ["gap"]
+
+
 async def test_the_same_run_id_in_two_scopes_is_two_runs(api: Api, runtime: dict[str, str]):
     foreign = await api.runtime(await api.scope("foreign"))
     await declare(api, runtime, content="opt_out")
@@ -413,6 +449,24 @@ async def test_while_postgres_is_away_a_process_that_never_saw_a_run_knows_its_s
     assert view is not None
     assert (view.state, view.sources) == ("open", frozenset())
     assert sender.view.sources == {Binding("doc-7", 3)}
+
+
+async def test_while_postgres_is_away_losses_of_a_run_never_seen_are_no_refusal(
+    api: Api, scope: Scope, runtime: dict[str, str], postgres_url: str, database_url: str
+):
+    await declare(api, runtime, "seen")
+    async with running(api.services.settings) as fresh:
+        # Whose key it is, is known; which runs there are, is not.
+        await fresh.client.get("/v1/receipts/none", headers=runtime)
+        async with postgres_away(postgres_url, database_url):
+            answer = await fresh.client.post(
+                "/v1/runs/seen/gaps",
+                json={"gaps": [{"session": "s", "sequences": "1", "reason": "client_queue_full"}]},
+                headers=runtime,
+            )
+
+    assert (answer.status_code, problem(answer)["reason"]) == (503, "store_unavailable")
+    assert (answer.json()["recorded"], answer.json()["retryable"]) == (False, False)
 
 
 async def test_while_postgres_is_away_declaring_answers_503_and_declared_runs_go_on(
