@@ -40,6 +40,8 @@ _TARGETS: Final = 200
 _BODIES: Final = 200
 _DONE: Final = 2_000
 _BUDGET_S: Final = 20.0
+# No writer that began before a run expired is still at work so long after.
+_QUIET_S: Final = 600.0
 
 # Other reasons close and open again (a source can be restored); their parts' own rows refuse a repeat.
 _MARKED: Final = frozenset({Reason.ERASED, Reason.RETENTION_EXPIRED})
@@ -101,7 +103,7 @@ class Purge:
             await erasures.begin(connection)
         return {
             "erased": await self._standing(purging.of_erased_runs, Reason.ERASED),
-            "expired": await self._standing(purging.of_shortened_runs, Reason.RETENTION_EXPIRED),
+            "expired": await self._shortened(),
             "revoked": await self._revoked(),
             "bodies": await self._bodies(),
             "purged": await self._finish(),
@@ -123,6 +125,13 @@ class Purge:
                 changed += len(
                     await destroy_parts(connection, self.keyring, list(of_run), reason, wait=False)
                 )
+        return changed
+
+    async def _shortened(self) -> int:
+        """Destroy what would outlive its run, whose retention was shortened."""
+        changed = await self._standing(purging.of_shortened_runs, Reason.RETENTION_EXPIRED)
+        async with self.database.connection() as connection:
+            await purging.shortened_done(connection, _QUIET_S)
         return changed
 
     async def _revoked(self) -> int:

@@ -114,6 +114,11 @@ async def of_shortened_runs(connection: Connection, limit: int) -> list[Target]:
     return [_target(row) for row in await connection.fetch(_SQL["of_shortened_runs"], limit)]
 
 
+async def shortened_done(connection: Connection, quiet_s: float) -> None:
+    """Look no more at runs that expired `quiet_s` ago or earlier and of which nothing is left to be destroyed."""
+    await connection.execute(_SQL["shortened_done"], quiet_s)
+
+
 async def closed_sources(connection: Connection) -> list[ClosedSource]:
     """Return sources and versions that are closed and whose parts were not destroyed yet."""
     rows = await connection.fetch(_SQL["revoked_sources"]) + await connection.fetch(

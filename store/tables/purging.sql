@@ -34,14 +34,27 @@ WHERE e.state <> 'purged' AND e.target_kind = 'run' AND p.state IN ('stored', 'l
 ORDER BY p.scope_id, p.run_uid
 LIMIT $1
 
--- name: of_shortened_runs parts in a bucket that expires a whole span or more after their run: it was shortened since
-SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
-FROM runs r JOIN parts p ON p.scope_id = r.scope_id AND p.run_uid = r.run_uid
-JOIN buckets b ON b.scope_id = p.scope_id AND b.bucket_id = p.bucket_id
-WHERE r.narrowed_at IS NOT NULL AND r.retain_until <= now() AND p.state = 'stored'
-  AND b.state = 'live' AND b.span_start > r.retain_until
-ORDER BY p.scope_id, p.run_uid
+-- name: of_shortened_runs parts in a bucket that expires a whole span or more after their run, which was shortened since
+SELECT r.scope_id, r.run_uid, p.evidence, p.bucket_id
+FROM runs r
+CROSS JOIN LATERAL (
+    SELECT p.evidence, p.bucket_id
+    FROM parts p JOIN buckets b ON b.scope_id = p.scope_id AND b.bucket_id = p.bucket_id
+    WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid AND p.state = 'stored'
+      AND b.state = 'live' AND b.span_start > r.retain_until
+    LIMIT $1
+) AS p
+WHERE r.destroy_from <= now()
+ORDER BY r.destroy_from, r.scope_id, r.run_uid
 LIMIT $1
+
+-- name: shortened_done runs of which no such part is left, nor can come: their last writer is done long ago
+UPDATE runs r SET destroy_from = NULL
+WHERE r.destroy_from <= now() - make_interval(secs => $1)
+  AND NOT EXISTS (
+      SELECT 1 FROM parts p JOIN buckets b ON b.scope_id = p.scope_id AND b.bucket_id = p.bucket_id
+      WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid AND p.state = 'stored'
+        AND b.state = 'live' AND b.span_start > r.retain_until)
 
 -- name: revoked_sources whole sources that are closed, with the policy of their scope
 SELECT s.scope_id, s.source, NULL::integer AS version, s.revoked_at AS closed_at, c.policy::text AS policy, now() AS now

@@ -26,7 +26,8 @@ RETURNING run_uid
 -- name: narrow what a later declaration leaves of a run
 UPDATE runs
 SET mode = $3, content = $4, kinds = $5, retain_until = $6, shared = $7, policy_version = $8, labels = $9, subject = $10,
-    default_set = $11, erased = $12, narrowed_at = CASE WHEN $13 THEN now() ELSE narrowed_at END
+    default_set = $11, erased = $12, narrowed_at = CASE WHEN $13 THEN now() ELSE narrowed_at END,
+    destroy_from = CASE WHEN $6 < retain_until THEN $6 ELSE destroy_from END
 WHERE scope_id = $1 AND run_uid = $2
 
 -- name: close from now on only what was on its way is taken; the first closing's time stays

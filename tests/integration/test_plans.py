@@ -18,6 +18,7 @@ from tests.support.seeding import seed
 
 PARTS = 20_000
 PAGES, CONTENTS, RUNS, ACCESSES = load("pages"), load("contents"), load("run_pages"), load("accesses")
+PURGING = load("purging")
 
 LATE, EARLY, NIL = datetime(9999, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC), UUID(int=0)
 BEGIN = {"newest": (LATE, NIL, EARLY), "oldest": (EARLY, NIL, LATE)}
@@ -186,6 +187,18 @@ async def test_a_run_s_own_view_reads_that_run_only(seeded):
         plan = await seeded.plan(RUNS[name], seeded.scope, run_uid, *more)
         assert not scans(plan), plan
         assert most_rows(plan) <= 100, plan
+
+
+async def test_the_purge_looks_at_few_parts_of_the_first_runs_that_were_shortened(seeded):
+    await execute(
+        seeded.url,
+        "UPDATE runs SET retain_until = now() - interval '30 days', narrowed_at = now(),"
+        " destroy_from = CASE WHEN run LIKE '%7' THEN now() - interval '1 minute' END",
+    )
+    plan = await seeded.plan(PURGING["of_shortened_runs"], 50)
+    assert "runs_shortened" in plan, plan
+    assert not scans(plan), plan
+    assert most_rows(plan) <= 100, plan
 
 
 async def test_accesses_are_read_newest_month_first_and_by_part(seeded):

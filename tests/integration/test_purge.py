@@ -1,6 +1,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -22,7 +23,7 @@ from store.services.buckets import ensure_buckets, when_unlocked
 from store.services.erasures import Erasures, Named, StoredPart, WholeRun
 from store.services.purge import Purge
 from store.tables import erasures as table
-from store.tables import log_queue, purging, tombstones
+from store.tables import log_queue, purging, runs, tombstones
 from tests.support.duties import (
     duties_database,
     execute,
@@ -258,13 +259,9 @@ async def test_a_shortened_run_goes_part_by_part_and_an_ordinary_one_waits_for_i
     now = datetime.now(UTC)
     ordinary = await new_run(database_url, scope, retain_until=now - timedelta(seconds=1))
     await new_parts(database_url, scope, ordinary, 2, instant=now)
-    shortened = await _run(database_url, scope, ends=timedelta(days=2))
+    shortened = await _run(database_url, scope, ends=timedelta(days=2), name="shortened")
     await new_parts(database_url, scope, shortened, 3)
-    await execute(
-        database_url,
-        "UPDATE runs SET retain_until = now() - interval '1 second', narrowed_at = now() WHERE run_uid = $1",
-        shortened,
-    )
+    await _shorten(purge.database, scope, "shortened", now - timedelta(seconds=1))
 
     counts = await purge.run()
 
@@ -274,6 +271,35 @@ async def test_a_shortened_run_goes_part_by_part_and_an_ordinary_one_waits_for_i
     assert (
         await scalar(database_url, "SELECT count(*) FROM tombstones WHERE reason = 'retention_expired'") == 6
     )
+
+
+async def test_a_shortened_run_is_looked_at_until_nothing_of_it_can_come(
+    scope: UUID, purge: Purge, database_url: str
+) -> None:
+    ends = {
+        "long-ago": timedelta(minutes=-11),
+        "just-now": timedelta(minutes=-9),
+        "later": timedelta(hours=1),
+    }
+    for name, end in ends.items():
+        await new_parts(
+            database_url, scope, await _run(database_url, scope, ends=timedelta(days=2), name=name)
+        )
+        await _shorten(purge.database, scope, name, datetime.now(UTC) + end)
+
+    await purge.run()
+
+    looked_at = "SELECT array_agg(run ORDER BY run) FROM runs WHERE destroy_from IS NOT NULL"
+    assert await _states(database_url) == {"purged": 2, "stored": 1}
+    assert await scalar(database_url, looked_at) == ["just-now", "later"]
+
+
+async def _shorten(database: Database, scope: UUID, run: str, until: datetime) -> None:
+    async with database.transaction() as connection:
+        row = await runs.lock(connection, scope, run)
+        assert row is not None
+        shorter = replace(row, standing=replace(row.standing, retain_until=until))
+        await runs.narrow(connection, scope, shorter, narrowed=True)
 
 
 async def _source(url: str, scope: UUID, name: str, versions: int = 1) -> bytes:
