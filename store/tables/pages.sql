@@ -82,6 +82,7 @@ LEFT JOIN LATERAL (
     FROM bodies
     WHERE span_start = p.span_start AND span_start BETWEEN $3 AND $4
       AND scope_id = p.scope_id AND evidence = p.evidence
+    OFFSET 0  -- else this is hashed: all bodies of the spans are read for one page
 ) AS o ON true
 WHERE p.scope_id = $1 AND p.evidence = ANY($2::uuid[])
 
