@@ -22,6 +22,7 @@ from store.services.housekeeping import BucketKeys, Months
 from store.services.intake_keys import AHEAD_HOURS, IntakeKeys
 from store.services.standing import EVERY_S
 from tests.support.duties import duties_database, execute, keyring_of, new_scope, scalar
+from tests.support.logs import heard
 from workers import duties as process
 
 LEASE = "SELECT last_outcome FROM leases WHERE duty = 'd'"
@@ -206,7 +207,7 @@ async def test_months_are_made_ahead_and_kept_as_long_as_a_scope_wants(
 
 
 async def test_a_lost_bucket_key_is_found_by_looking(
-    database: Database, keys_dir: Path, database_url: str, capsys: pytest.CaptureFixture[str]
+    database: Database, keys_dir: Path, database_url: str
 ) -> None:
     keyring = keyring_of(keys_dir)
     await new_scope(database_url)
@@ -215,8 +216,9 @@ async def test_a_lost_bucket_key_is_found_by_looking(
 
     scope, bucket = min(keyring.bucket_keys())
     keyring.destroy_bucket_key(scope, bucket)
-    assert (await BucketKeys(database, keyring).run())["lost"] == 1
-    assert str(bucket) in capsys.readouterr().out
+    with heard() as log:
+        assert (await BucketKeys(database, keyring).run())["lost"] == 1
+    assert str(bucket) in log.getvalue()
 
 
 # --- the process

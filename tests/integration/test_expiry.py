@@ -15,6 +15,7 @@ from store.services.buckets import ensure_buckets
 from store.services.expiry import Expiry
 from store.tables import buckets, spans
 from tests.support.duties import (
+from tests.support.logs import heard
     duties_database,
     end_span,
     execute,
@@ -131,7 +132,6 @@ async def test_a_clock_that_went_back_destroys_nothing(
     database: Database,
     keyring: Keyring,
     database_url: str,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     await new_scope(database_url)
     await ensure_buckets(database, keyring, span_s=DAY)
@@ -140,10 +140,11 @@ async def test_a_clock_that_went_back_destroys_nothing(
         database_url, "INSERT INTO leases (duty, seen_at) VALUES ('expiry', now() + interval '1 hour')"
     )
 
-    assert await expiry.run() == {"clock_back": 1}
+    with heard() as log:
+        assert await expiry.run() == {"clock_back": 1}
 
     assert await scalar(database_url, "SELECT count(*) FROM buckets WHERE state <> 'live'") == 0
-    assert "clock_went_back" in capsys.readouterr().out
+    assert "clock_went_back" in log.getvalue()
 
 
 async def test_a_clock_that_jumped_ahead_lets_one_span_a_minute_go_with_an_alarm(
@@ -151,7 +152,6 @@ async def test_a_clock_that_jumped_ahead_lets_one_span_a_minute_go_with_an_alarm
     database: Database,
     keyring: Keyring,
     database_url: str,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     await new_scope(database_url)
     await ensure_buckets(database, keyring, span_s=DAY)
@@ -159,8 +159,9 @@ async def test_a_clock_that_jumped_ahead_lets_one_span_a_minute_go_with_an_alarm
         await end_span(database_url, await _span(database_url, number))
 
     assert await expiry.run() == {"expired": 1}
-    assert await expiry.run() == {"waiting": 1}
-    assert "expiry_behind" in capsys.readouterr().out
+    with heard() as log:
+        assert await expiry.run() == {"waiting": 1}
+    assert "expiry_behind" in log.getvalue()
     await execute(database_url, "UPDATE leases SET paced_at = now() - interval '61 seconds'")
     assert await expiry.run() == {"expired": 1}
 

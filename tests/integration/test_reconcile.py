@@ -18,6 +18,7 @@ from store.queue import PartFrame, Queue, RunKey
 from store.services.buckets import ensure_buckets
 from store.services.reconcile import Reconcile
 from tests.support.duties import (
+from tests.support.logs import heard
     duties_database,
     execute,
     keyring_of,
@@ -178,7 +179,7 @@ async def test_a_run_without_a_sign_for_long_was_never_closed(
 
 
 async def test_a_lost_shard_is_noticed_once_and_known_by_its_new_epoch(
-    reconcile: Reconcile, queue: Queue, database_url: str, redis_url: str, capsys: pytest.CaptureFixture[str]
+    reconcile: Reconcile, queue: Queue, database_url: str, redis_url: str
 ) -> None:
     assert (await reconcile.run())["lost_shards"] == 0
     first = await scalar(database_url, "SELECT epoch FROM queue_shards")
@@ -186,10 +187,11 @@ async def test_a_lost_shard_is_noticed_once_and_known_by_its_new_epoch(
 
     async with redis.asyncio.Redis.from_url(redis_url) as client:
         await client.flushdb()
-    assert (await reconcile.run())["lost_shards"] == 1
-    assert (await reconcile.run())["lost_shards"] == 0
+    with heard() as log:
+        assert (await reconcile.run())["lost_shards"] == 1
+        assert (await reconcile.run())["lost_shards"] == 0
 
-    assert "queue_lost" in capsys.readouterr().out
+    assert "queue_lost" in log.getvalue()
     assert await scalar(database_url, "SELECT epoch FROM queue_shards") not in (first, None)
     assert await scalar(database_url, "SELECT lost_at IS NOT NULL FROM queue_shards")
 

@@ -108,7 +108,7 @@ async def test_a_failed_call_fails_its_callers_and_nobody_else(server: Server, s
 
 async def test_behind_a_silent_server_nobody_waits_a_second_time(server: Server, sending: Appends) -> None:
     async def silent(frames: int) -> list[int]:
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.5)
         raise exceptions.TimeoutError
 
     server.answer = silent
