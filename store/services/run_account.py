@@ -4,7 +4,7 @@ Nothing here sums what was counted elsewhere: all is read anew, in the one snaps
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 from policies.kinds import Dispatch, SaidBy, Settlement
@@ -12,15 +12,17 @@ from policies.outcomes import Account, complete, reconcile
 from policies.reasons import Reason
 from policies.sequences import SequenceSet
 from store.db import Connection
-from store.services.run_views import CountsView, TimelineAttempt, TimelinePart
+from store.services.run_views import CountsView, TimelineAttempt, TimelineGap, TimelinePart
 from store.tables import run_pages, sessions
-from store.tables.run_pages import AttemptRow, PartOfRun, RunRow
+from store.tables.run_pages import AttemptRow, NamedGap, PartOfRun, RunRow
 
 # A timeline shows this many attempts of a run; its pages of parts and gaps show everything.
 MOST_ATTEMPTS: Final = 256
 _MOST_PARTS: Final = 1024
 
 NOTHING: Final = SequenceSet()
+
+Named = TypeVar("Named", PartOfRun, NamedGap)
 
 
 async def accounts_of(
@@ -63,29 +65,45 @@ async def counts_of(
 
 
 async def timeline_of(connection: Connection, scope: UUID, row: RunRow) -> tuple[list[TimelineAttempt], bool]:
-    """Return the run's first attempts in time, with their parts, and whether there are more."""
+    """Return the run's first attempts in time, with their parts and gaps, and whether there are more."""
     told = await run_pages.attempts_of_run(connection, scope, row.run_uid, MOST_ATTEMPTS + 1)
     parts = await run_pages.parts_of_run(connection, scope, row.run_uid, _MOST_PARTS + 1)
-    by_attempt: dict[tuple[str, str], list[PartOfRun]] = {}
-    for part in parts:
-        by_attempt.setdefault((part.exchange, part.attempt), []).append(part)
+    gaps = await run_pages.named_gaps(connection, scope, row.run_uid, _MOST_PARTS + 1)
     words = {(each.exchange, each.attempt): each for each in told}
-    found = [_entry(*key, words.get(key), by_attempt.get(key, [])) for key in {**words, **by_attempt}]
+    there, missing = _by_attempt(parts), _by_attempt(gaps)
+    found = [
+        _entry(*key, words.get(key), there.get(key, []), missing.get(key, []))
+        for key in {**words, **there, **missing}
+    ]
     found.sort(key=lambda each: (each.first_at, each.exchange_id, each.attempt_id))
-    more = len(told) > MOST_ATTEMPTS or len(parts) > _MOST_PARTS or len(found) > MOST_ATTEMPTS
+    looked_at = max(len(parts), len(gaps))
+    more = len(told) > MOST_ATTEMPTS or looked_at > _MOST_PARTS or len(found) > MOST_ATTEMPTS
     return found[:MOST_ATTEMPTS], more
 
 
+def _by_attempt(named: Sequence[Named]) -> Mapping[tuple[str, str], list[Named]]:
+    found: dict[tuple[str, str], list[Named]] = {}
+    for each in named:
+        found.setdefault((each.exchange, each.attempt), []).append(each)
+    return found
+
+
 def _entry(
-    exchange: str, attempt: str, told: AttemptRow | None, parts: Sequence[PartOfRun]
+    exchange: str,
+    attempt: str,
+    told: AttemptRow | None,
+    parts: Sequence[PartOfRun],
+    gaps: Sequence[NamedGap],
 ) -> TimelineAttempt:
+    instants = [each.received_at for each in parts] + [each.first_at for each in gaps]
     return TimelineAttempt(
         exchange_id=exchange,
         attempt_id=attempt,
-        first_at=min([part.received_at for part in parts] + ([told.first_at] if told else [])),
+        first_at=min(instants + ([told.first_at] if told else [])),
         dispatch=told.dispatch if told else Dispatch.UNKNOWN,
         settlement=told.settlement if told else Settlement.UNKNOWN,
         dispatch_conflict=told.dispatch_conflict if told else None,
         settlement_conflict=told.settlement_conflict if told else None,
         parts=[TimelinePart(each.kind, each.evidence, each.received_at, each.stored_at) for each in parts],
+        gaps=[TimelineGap(each.kind, each.said_by, each.reason, each.first_at) for each in gaps],
     )

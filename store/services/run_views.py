@@ -9,7 +9,7 @@ import msgspec
 
 from policies.kinds import Dispatch, Kind, SaidBy, Settlement
 from policies.outcomes import Account
-from policies.reasons import Mark
+from policies.reasons import Mark, Reason
 from store.tables.run_pages import AttemptRow, GapRow, RunRow
 
 
@@ -61,8 +61,17 @@ class TimelinePart(msgspec.Struct, frozen=True):
     stored_at: datetime
 
 
+class TimelineGap(msgspec.Struct, frozen=True):
+    """One observation of an attempt that did not become a part, and why."""
+
+    kind: Kind
+    said_by: SaidBy
+    reason: Reason
+    first_at: datetime
+
+
 class TimelineAttempt(msgspec.Struct, frozen=True):
-    """One attempt as far as anything of it was told or stored; `unknown` means that nobody told us."""
+    """One attempt as far as anything of it was told, stored or missed; `unknown` means that nobody told us."""
 
     exchange_id: str
     attempt_id: str
@@ -72,6 +81,7 @@ class TimelineAttempt(msgspec.Struct, frozen=True):
     dispatch_conflict: str | None
     settlement_conflict: str | None
     parts: list[TimelinePart]
+    gaps: list[TimelineGap]
 
 
 class RunView(RunItem, frozen=True, kw_only=True):

@@ -107,6 +107,18 @@ class PartOfRun:
     stored_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class NamedGap:
+    """One observation in a run's timeline that did not become a part."""
+
+    exchange: str
+    attempt: str
+    kind: Kind
+    said_by: SaidBy
+    reason: Reason
+    first_at: datetime
+
+
 async def runs(
     connection: Connection, scope: UUID, keyset: Keyset, limit: int, some: Sequence[UUID] | None = None
 ) -> list[RunRow]:
@@ -173,6 +185,22 @@ async def parts_of_run(connection: Connection, scope: UUID, run_uid: UUID, limit
             row["evidence"],
             row["received_at"],
             row["stored_at"],
+        )
+        for row in rows
+    ]
+
+
+async def named_gaps(connection: Connection, scope: UUID, run_uid: UUID, limit: int) -> list[NamedGap]:
+    """Return what is missing of a run by identity, the strongest first; what was stored later is left out."""
+    rows = await connection.fetch(_SQL["named_gaps"], scope, run_uid, limit)
+    return [
+        NamedGap(
+            row["exchange"],
+            row["attempt"],
+            Kind(row["kind"]),
+            SaidBy(row["said_by"]),
+            Reason(row["reason"]),
+            row["first_at"],
         )
         for row in rows
     ]

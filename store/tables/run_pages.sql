@@ -66,6 +66,13 @@ WHERE scope_id = $1 AND run_uid = $2
 ORDER BY stored_at, evidence
 LIMIT $3
 
+-- name: named_gaps what is missing of a run by identity, the strongest first; index gaps_pkey
+SELECT exchange, attempt, kind, said_by, reason, first_at
+FROM gaps
+WHERE scope_id = $1 AND run_uid = $2 AND exchange IS NOT NULL AND superseded_by IS NULL
+ORDER BY array_position(ARRAY['store', 'client', 'count'], said_by), first_at, gap_id
+LIMIT $3
+
 -- name: gaps_of_run what is missing of a run, after one gap; index gaps_pkey
 SELECT gap_id, said_by, reason, session, sequences, merged, exchange, attempt, kind, sequence, times, first_at, last_at,
        superseded_by, now() AS opened_at, clock_timestamp() AS read_at

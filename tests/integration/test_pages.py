@@ -401,8 +401,11 @@ async def test_a_run_counts_each_observation_once_by_its_strongest_outcome(shelf
         {"session": "s", "observed": 8, "stored": 3, "refused": 1, "said": 2, "unaccounted": 2, "beyond": 0}
     ]
     assert shown["complete"] is None
-    assert {(each["exchange_id"], each["dispatch"], len(each["parts"])) for each in shown["timeline"]} == {
-        ("x-1", "dispatched", 1), ("x-2", "unknown", 1), ("x-3", "unknown", 1),
+    assert {
+        (each["exchange_id"], each["dispatch"], len(each["parts"]), *(gap["reason"] for gap in each["gaps"]))
+        for each in shown["timeline"]
+    } == {
+        ("x-1", "dispatched", 1), ("x-2", "unknown", 1), ("x-3", "unknown", 1), ("x-9", "unknown", 0, "part_too_large"),
     }  # fmt: skip
     assert shown["timeline_more"] is False
     await house.execute("UPDATE runs SET state = 'closed', closed_at = now()")
