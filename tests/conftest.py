@@ -4,11 +4,16 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+import pytest_asyncio
 
 from tests.support import databases, loopback, services
+
+if TYPE_CHECKING:
+    from tests.support.journey import Journey
 
 # A machine that several people share makes deadlines of single examples a matter of luck.
 hypothesis.settings.register_profile("custody", deadline=None, print_blob=True)
@@ -65,3 +70,25 @@ def keys_dir(tmp_path: Path) -> Path:
     directory = tmp_path / "keys"
     directory.mkdir(mode=0o700)
     return directory
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def standing(
+    postgres_url: str, template_database: str, valkey_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> "AsyncIterator[Journey]":
+    """A service that all tests of a file share; they have runs of their own, and `loop_scope="module"`."""
+    from tests.support.journey import journey  # noqa: PLC0415 - tests of lower floors need no api
+
+    directory = tmp_path_factory.mktemp("journey")
+    async with journey(postgres_url, template_database, valkey_url, directory) as found:
+        yield found
+        # Whatever the tests did: once what waits is written, everything must be sound.
+        await found.write()
+        await found.sound()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def way(standing: "Journey") -> "AsyncIterator[Journey]":
+    """The service that stands, with nothing that waits."""
+    await standing.write()
+    yield standing
