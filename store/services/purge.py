@@ -118,7 +118,7 @@ class Purge:
         async with self.database.connection() as connection:
             targets = await select(connection, _TARGETS)
         changed = 0
-        for _, of_run in groupby(targets, key=lambda target: (target.scope_id, target.run_uid)):
+        for _, of_run in groupby(sorted(targets, key=_run_of), key=_run_of):
             async with self.database.transaction() as connection:
                 if check is not None and not await check(connection):
                     return changed
@@ -217,6 +217,10 @@ class Purge:
             async with self.database.transaction() as connection:
                 done += await purging.done(connection, scope, evidence)
         return done
+
+
+def _run_of(target: Target) -> tuple[UUID, UUID]:
+    return target.scope_id, target.run_uid
 
 
 def _those(

@@ -105,7 +105,7 @@ async def part_named(
 
 
 async def of_erased_runs(connection: Connection, limit: int) -> list[Target]:
-    """Return parts of runs whose erasure was asked for, run by run."""
+    """Return parts of runs whose erasure was asked for."""
     return [_target(row) for row in await connection.fetch(_SQL["of_erased_runs"], limit)]
 
 
@@ -133,7 +133,7 @@ async def closed_sources(connection: Connection) -> list[ClosedSource]:
 
 
 async def of_source(connection: Connection, closed: ClosedSource, limit: int) -> list[Target]:
-    """Return parts that depend on what was closed, run by run."""
+    """Return parts that depend on what was closed and are still there."""
     if closed.version is None:
         rows = await connection.fetch(_SQL["of_source"], closed.scope_id, closed.source, limit)
     else:

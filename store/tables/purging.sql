@@ -27,11 +27,17 @@ SELECT scope_id, run_uid, evidence, bucket_id
 FROM parts
 WHERE scope_id = $1 AND run_uid = $2 AND exchange = $3 AND attempt = $4 AND kind = $5
 
--- name: of_erased_runs parts of runs whose erasure was asked for
-SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
-FROM erasures e JOIN parts p ON p.scope_id = e.scope_id AND p.run_uid = e.run_uid
-WHERE e.state <> 'purged' AND e.target_kind = 'run' AND p.state IN ('stored', 'lost_in_restore')
-ORDER BY p.scope_id, p.run_uid
+-- name: of_erased_runs parts of runs whose erasure was asked for, those first that were asked for first
+SELECT e.scope_id, e.run_uid, p.evidence, p.bucket_id
+FROM erasures e
+CROSS JOIN LATERAL (
+    SELECT p.evidence, p.bucket_id
+    FROM parts p
+    WHERE p.scope_id = e.scope_id AND p.run_uid = e.run_uid AND p.state IN ('stored', 'lost_in_restore')
+    LIMIT $1
+) AS p
+WHERE e.state <> 'purged' AND e.target_kind = 'run'
+ORDER BY e.scope_id, e.requested_at
 LIMIT $1
 
 -- name: of_shortened_runs parts in a bucket that expires a whole span or more after their run, which was shortened since
@@ -68,20 +74,20 @@ FROM source_versions v JOIN scopes c ON c.scope_id = v.scope_id
 WHERE v.withdrawn_at IS NOT NULL AND NOT v.destroyed
 ORDER BY v.scope_id, v.source, v.version
 
--- name: of_source parts that depend on a source, on any of its versions or none
+-- name: of_source parts that depend on a source, on any of its versions or none, and have not gone with their bucket
 SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
-FROM source_sets t JOIN parts p ON p.scope_id = t.scope_id AND p.source_set = t.set_id
-WHERE t.scope_id = $1 AND t.sources @> ARRAY[$2::text] AND p.state = 'stored'
-ORDER BY p.scope_id, p.run_uid
+FROM source_sets t JOIN buckets b ON b.scope_id = t.scope_id
+JOIN parts p ON p.scope_id = t.scope_id AND p.source_set = t.set_id AND p.bucket_id = b.bucket_id
+WHERE t.scope_id = $1 AND t.sources @> ARRAY[$2::text] AND b.state = 'live' AND p.state = 'stored' AND p.source_set IS NOT NULL
 LIMIT $3
 
--- name: of_version parts bound to one version of a source
+-- name: of_version the same for parts that are bound to one version of a source
 SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
-FROM source_sets t JOIN parts p ON p.scope_id = t.scope_id AND p.source_set = t.set_id
-WHERE t.scope_id = $1 AND t.sources @> ARRAY[$2::text] AND p.state = 'stored'
-  AND EXISTS (SELECT 1 FROM unnest(t.sources, t.versions) AS b (source, version)
-              WHERE b.source = $2 AND b.version = $3)
-ORDER BY p.scope_id, p.run_uid
+FROM source_sets t JOIN buckets b ON b.scope_id = t.scope_id
+JOIN parts p ON p.scope_id = t.scope_id AND p.source_set = t.set_id AND p.bucket_id = b.bucket_id
+WHERE t.scope_id = $1 AND t.sources @> ARRAY[$2::text] AND b.state = 'live' AND p.state = 'stored' AND p.source_set IS NOT NULL
+  AND EXISTS (SELECT 1 FROM unnest(t.sources, t.versions) AS s (source, version)
+              WHERE s.source = $2 AND s.version = $3)
 LIMIT $4
 
 -- name: still_revoked the source is closed since then, and stays so until the transaction ends

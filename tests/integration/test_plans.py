@@ -201,6 +201,18 @@ async def test_the_purge_looks_at_few_parts_of_the_first_runs_that_were_shortene
     assert most_rows(plan) <= 100, plan
 
 
+async def test_the_purge_finds_what_a_source_closed_without_what_is_gone(seeded):
+    await execute(
+        seeded.url, "UPDATE parts SET state = 'purging', purge_reason = 'erased' WHERE exchange <> 'x5'"
+    )
+    await execute(seeded.url, "ANALYZE parts")
+    for query, more in (("of_source", ()), ("of_version", (1,))):
+        plan = await seeded.plan(PURGING[query], seeded.scope, "doc-10", *more, 50)
+        assert "parts_by_source" in plan, plan
+        assert not scans(plan), plan
+        assert most_rows(plan) == 50, plan
+
+
 async def test_accesses_are_read_newest_month_first_and_by_part(seeded):
     await seeded.connection.execute(
         "INSERT INTO accesses (scope_id, at, access_id, key_id, role, evidence, outcome)"

@@ -368,6 +368,27 @@ async def test_what_a_revocation_closed_goes_after_its_time_and_not_before(
     assert not await scalar(database_url, destroyed, never)
 
 
+async def test_a_revocation_leaves_alone_what_went_with_its_bucket(
+    database: Database, keyring: Keyring, purge: Purge, database_url: str
+) -> None:
+    scope = await new_scope(database_url, policy={"destroy_after": "1h"})
+    await ensure_buckets(database, keyring, span_s=DAY)
+    await _source(database_url, scope, "doc", 1)
+    mark = await _bound(database_url, scope, "doc", 1)
+    for days in (1, 2):
+        run = await _run(database_url, scope, ends=timedelta(days=days))
+        await new_parts(database_url, scope, run, 1, source_set=mark)
+    await execute(
+        database_url,
+        "UPDATE buckets SET state = 'expired' WHERE span_start = (SELECT min(span_start) FROM parts)",
+    )
+    await execute(database_url, "UPDATE sources SET revoked_at = now() - interval '2 hours'")
+
+    assert (await purge.run())["revoked"] == 1
+    assert await _states(database_url) == {"purged": 1, "stored": 1}
+    assert await scalar(database_url, "SELECT destroyed FROM sources")
+
+
 async def test_a_withdrawn_version_takes_what_is_bound_to_it_alone(
     database: Database, keyring: Keyring, purge: Purge, database_url: str
 ) -> None:
