@@ -66,6 +66,7 @@ POST_FRAMES: Final[Mapping[str, Any]] = {
             "Custody-Sequences",
             "The numbers in this flush, as ranges: recorded as a gap if it is refused unread",
         ),
+        _header("Custody-Content", "allow; anything else opts the whole flush out"),
     ],
     "responses": {
         "202": {
@@ -94,9 +95,9 @@ POST_FRAMES: Final[Mapping[str, Any]] = {
     "requestBody": {
         "required": True,
         "description": (
-            "An array of frames [type, header map, bytes?]. part: exchange, attempt, kind, sequence, session, "
-            "content-type, content-digest, sources ([[id, version or null]]), completeness, captured-at, vantage, "
-            "dispatch, settlement; state: exchange, attempt, dispatch, settlement, refs; "
+            "An array of frames [type, header map, bytes?]. part (has bytes): exchange, attempt, kind, sequence, "
+            "session, content, content-type, content-digest, sources ([[id, version or null]]), completeness, "
+            "captured-at, vantage, dispatch, settlement; state: exchange, attempt, dispatch, settlement, refs; "
             "gap: session, sequences, reason"
         ),
         "content": {"application/msgpack": {"schema": {"type": "string", "format": "binary"}}},

@@ -4,6 +4,7 @@ Every handler here takes the bare request, so that nothing reads a body before i
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -87,13 +88,15 @@ async def put_part(request: AnyRequest) -> Response[ReceiptView]:
     """Take the exact bytes of one part; answer whether a bounded copy waits to be written (202) or why not."""
     found = admitted(request)
     said = part_admitted(request)
+    most_bytes = found.sender.ticket.limits.part_bytes
     try:
-        content = await _body(request, found, found.sender.ticket.limits.part_bytes)
+        with _room(found, most_bytes):
+            content = await _read(request, found, most_bytes)
+            (receipt,) = await found.services.ingest.capture(found.sender, [Body(said, content)])
     except Refused as refusal:
         raise await refused(
             found.services, found.sender.key, said, refusal.reason, found.sender.view.run_uid
         ) from None
-    (receipt,) = await found.services.ingest.capture(found.sender, [Body(said, content)])
     return await _receipted(found, receipt)
 
 
@@ -109,8 +112,12 @@ async def post_frames(request: AnyRequest) -> Response[bytes]:
     """Take one flush: parts, attempt states and gaps as MessagePack frames; one receipt a frame, in order."""
     found = admitted(request)
     opened, key = found.services, found.sender.key
+    most_bytes = opened.settings.flush_bytes
     try:
-        flush = await _body(request, found, opened.settings.flush_bytes)
+        with _room(found, most_bytes):
+            flush = await _read(request, found, most_bytes)
+            raw = flushes.split(flush, opened.settings.flush_frames)
+            views = await opened.flushes.take(found.sender, found.headers.get("custody-session"), raw)
     except Refused as refusal:
         raise await flush_refused(
             opened,
@@ -119,8 +126,6 @@ async def post_frames(request: AnyRequest) -> Response[bytes]:
             refusal.reason,
             found.sender.view.run_uid,
         ) from None
-    raw = flushes.split(flush, opened.settings.flush_frames)
-    views = await opened.flushes.take(found.sender, found.headers.get("custody-session"), raw)
     _count(opened, views)
     # Two kinds of answer stand in one list, which the framework's schema cannot say: capture_schema does.
     return Ready(msgspec.json.encode(Receipts(views)), 202)
@@ -141,6 +146,8 @@ async def put_attempt(request: AnyRequest) -> Response[NoteView]:
     told = _decoded(await _note_body(request, found, NOTE_BYTES), AttemptState)
     said = StateSaid(path["exchange"], path["attempt"], told.dispatch, told.settlement, told.refs)
     view = await found.services.ingest.state(found.sender, state_said(said))
+    if view.reason is not None:
+        raise NotCaptured(view.reason, None)
     return Ready(view, 202)
 
 
@@ -163,21 +170,23 @@ async def post_gaps(request: AnyRequest) -> Response[Notes]:
     return Ready(Notes(views), 202)
 
 
-async def _body(request: AnyRequest, found: Admitted, most_bytes: int) -> bytes:
-    """Read the body within the process's budget; what has no declared length may become as large as it may be."""
-    settings = found.services.settings
-    size = most_bytes if found.declared_bytes is None else found.declared_bytes
-    with found.services.bodies.reserved(size):
-        return await read_body(request.receive, most_bytes, settings.body_deadline.total_seconds())
+def _room(found: Admitted | Reporting, most_bytes: int) -> AbstractContextManager[None]:
+    """Hold room in the process's budget; what has no declared length may become as large as it may be."""
+    return found.services.bodies.reserved(
+        most_bytes if found.declared_bytes is None else found.declared_bytes
+    )
+
+
+async def _read(request: AnyRequest, found: Admitted | Reporting, most_bytes: int) -> bytes:
+    return await read_body(request.receive, most_bytes, found.services.settings.body_deadline.total_seconds())
 
 
 async def _note_body(request: AnyRequest, found: Admitted | Reporting, most_bytes: int) -> bytes:
     if found.declared_bytes is not None and found.declared_bytes > most_bytes:
         raise NotCaptured(Reason.PART_TOO_LARGE, None)
     try:
-        return await read_body(
-            request.receive, most_bytes, found.services.settings.body_deadline.total_seconds()
-        )
+        with _room(found, most_bytes):
+            return await _read(request, found, most_bytes)
     except Refused as refusal:
         raise NotCaptured(refusal.reason, None) from None
 

@@ -11,7 +11,8 @@ from uuid import UUID
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from policies.kinds import Role
+from policies.content import clear_content
+from policies.kinds import Content, Role
 from policies.reasons import Reason
 from policies.sequences import SequenceSet
 from store.api.headers import clean, declared_length, said_of
@@ -104,6 +105,8 @@ async def admit_flush(connection: Connection, _: BaseRouteHandler) -> None:
         raise await flush_refused(opened, key, numbers, outage.reason, None) from None
     if declared_bytes is not None and declared_bytes > opened.settings.flush_bytes:
         raise await flush_refused(opened, key, numbers, Reason.PART_TOO_LARGE, sender.view.run_uid)
+    if "custody-content" in headers and clear_content([headers["custody-content"]]) is not Content.ALLOW:
+        raise await flush_refused(opened, key, numbers, Reason.CONTENT_OPT_OUT, sender.view.run_uid)
     _put(connection, _ADMITTED, Admitted(opened, headers, sender, declared_bytes))
 
 

@@ -4,11 +4,22 @@ Bounded in every direction, it reserves when it appends and gives back when a wr
 """
 
 from store.queue.entries import Entry, GapHeader, Header, PartHeader, StateHeader, encode
-from store.queue.frames import Answer, Depth, Frame, NoteFrame, PartFrame, RunView, Settled, Settlement
+from store.queue.frames import (
+    ABSENT,
+    Answer,
+    Depth,
+    Frame,
+    NoteFrame,
+    PartFrame,
+    RunView,
+    Settled,
+    Settlement,
+)
 from store.queue.keys import RunKey, shard_of
 from store.queue.queue import Queue
 
 __all__ = [
+    "ABSENT",
     "Answer",
     "Depth",
     "Entry",

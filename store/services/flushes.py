@@ -3,6 +3,7 @@
 The header of a frame decides before its bytes are looked at; a frame that is not a frame does not fail the others.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -60,13 +61,13 @@ class Flushes:
         self._ingest = ingest
 
     async def take(self, sender: Sender, session: str | None, raw: list[msgspec.Raw]) -> list[FrameView]:
-        """Answer every frame, in order. All parts go to the queue in one call."""
+        """Answer every frame, in order. All of them go to the queue together, which makes it one call."""
         frames = [_read(each, session) for each in raw]
         bodies = [await self._decided(sender, frame) for frame in frames if isinstance(frame, Body)]
-        receipts = iter(await self._ingest.capture(sender, bodies) if bodies else ())
-        return [
-            next(receipts) if isinstance(frame, Body) else await self._note(sender, frame) for frame in frames
-        ]
+        notes = [self._note(sender, frame) for frame in frames if not isinstance(frame, Body)]
+        receipts, views = await asyncio.gather(self._ingest.capture(sender, bodies), asyncio.gather(*notes))
+        of_bodies, of_notes = iter(receipts), iter(views)
+        return [next(of_bodies) if isinstance(frame, Body) else next(of_notes) for frame in frames]
 
     async def _decided(self, sender: Sender, body: Body) -> Body:
         decision = await self._admission.decide(sender, body.said, len(body.content))
@@ -88,7 +89,10 @@ def _read(raw: msgspec.Raw, session: str | None) -> Frame | CustodyError:
     try:
         kind, said, content = _parts_of(raw)
         if kind == "part":
-            return Body(_part(said, session), b"" if content is None else content)
+            if content is None:
+                # Nothing is not the same as an empty part, which has empty bytes.
+                raise Malformed(detail="a part frame has bytes")
+            return Body(_part(said, session), content)
         if kind == "state":
             return state_said(msgspec.convert(said, StateSaid))
         if kind == "gap":

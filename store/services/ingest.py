@@ -5,8 +5,9 @@ the same call where there is room, so that a receipt can say whether the store w
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Final
 from uuid import UUID
 
@@ -18,10 +19,10 @@ from policies.sequences import SequenceSet
 from store import commitments
 from store.clock import utc_now
 from store.commitments import Identity, IntakeKey
-from store.errors import Corrupt, Unavailable
+from store.errors import Corrupt, NotFound, Unavailable
 from store.ids import new_evidence_id
 from store.keyring import Keyring
-from store.queue import Answer, NoteFrame, PartFrame, Queue, RunKey, entries
+from store.queue import ABSENT, Answer, NoteFrame, PartFrame, Queue, RunKey, entries
 from store.queue.entries import GapHeader, PartHeader, StateHeader
 from store.services.admission import Sender
 from store.services.outcomes import Outcomes
@@ -31,6 +32,7 @@ from store.services.said import PartSaid, StateSaid
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_EXPIRED: Final = Answer("refused", Reason.RETENTION_EXPIRED)
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):
@@ -71,12 +73,13 @@ class Ingest:
 
     async def capture(self, sender: Sender, bodies: Sequence[Body]) -> list[ReceiptView]:
         """Take bodies of one run; one receipt each, in order. An outage of the queue is an answer too."""
-        key = self._keyring.current_intake_key(utc_now())
-        prepared = [self._prepare(sender, body, key) for body in bodies]
+        key = sender.key
         try:
-            answers = await self._append(sender.key, [each.frame for each in prepared])
+            intake = self._keyring.current_intake_key(utc_now())
+            prepared = [self._prepare(sender, body, intake) for body in bodies]
+            answers = await self._append(key, [each.frame for each in prepared])
         except Unavailable as outage:
-            return [self._lost(sender.key, each, outage.reason) for each in prepared]
+            return [self._lost(key, body, outage.reason) for body in bodies]
         return [
             await self._answer(sender, each, answer) for each, answer in zip(prepared, answers, strict=True)
         ]
@@ -86,26 +89,22 @@ class Ingest:
         evidence = new_evidence_id()
         recorded = False
         if run_uid is not None:
-            recorded = await self._record(_gap_frame(key, run_uid, said, reason, evidence))
+            recorded = await self._recorded([_gap_frame(key, run_uid, said, reason, evidence)]) == [None]
         return self._not_captured(key, said, evidence, reason, recorded=recorded)
 
     async def refuse_range(self, key: RunKey, run_uid: UUID | None, gap: Gap) -> bool:
         """Record the numbers of a flush that was refused unread; False if the store will not remember."""
         if run_uid is None:
             return False
-        frames = _range_frames(key, run_uid, gap, SaidBy.STORE, utc_now())
-        return all([await self._record(frame) for frame in frames])
+        unsaid = await self._recorded(_range_frames(key, run_uid, gap, SaidBy.STORE, utc_now()))
+        return not any(unsaid)
 
     async def report(self, key: RunKey, run_uid: UUID, gaps: Sequence[Gap]) -> list[NoteView]:
         """Take the runtime's own losses; a union, so that a repeat changes nothing."""
         now = utc_now()
-        views = []
-        for gap in gaps:
-            recorded = [
-                await self._record(frame) for frame in _range_frames(key, run_uid, gap, SaidBy.CLIENT, now)
-            ]
-            views.append(_note("gap", recorded=all(recorded)))
-        return views
+        frames = [_range_frames(key, run_uid, gap, SaidBy.CLIENT, now) for gap in gaps]
+        unsaid = iter(await self._recorded(list(chain.from_iterable(frames))))
+        return [_note("gap", [next(unsaid) for _ in each]) for each in frames]
 
     async def state(self, sender: Sender, said: StateSaid) -> NoteView:
         """Take what the runtime says of an attempt; ids of others become keyed hashes here and go no further."""
@@ -120,8 +119,8 @@ class Ingest:
             refs=[self._ref(sender.key.scope, ref) for ref in said.refs],
             at=_us(utc_now()),
         )
-        recorded = await self._record(NoteFrame(sender.key, "state", entries.encode(header), None))
-        return _note("state", recorded=recorded)
+        frame = NoteFrame(sender.key, "state", entries.encode(header), None)
+        return _note("state", await self._recorded([frame]))
 
     def _ref(self, scope: UUID, ref: str) -> bytes:
         return commitments.lookup_hash(self._keyring.token_key("lookup"), "ref", scope, ref.encode())
@@ -129,23 +128,27 @@ class Ingest:
     async def _append(self, key: RunKey, frames: Sequence[PartFrame | NoteFrame]) -> list[Answer]:
         """Append; where the queue no longer knows the run (it was lost, or forgotten), open it again once."""
         answers = await self._queue.append(frames)
-        absent = [index for index, answer in enumerate(answers) if answer.outcome == "absent"]
+        absent = [index for index, answer in enumerate(answers) if answer is ABSENT]
         if absent and await self._runs.reopen(key) is not None:
             again = await self._queue.append([frames[index] for index in absent])
             for index, answer in zip(absent, again, strict=True):
-                answers[index] = answer
+                # Of the runs that there are, the queue holds all but those past their retention.
+                answers[index] = _EXPIRED if answer is ABSENT else answer
         return answers
 
-    async def _record(self, frame: NoteFrame) -> bool:
+    async def _recorded(self, frames: Sequence[NoteFrame]) -> list[Reason | None]:
+        """Queue notes of one run, and say of each why the store will not remember it; None if it will."""
+        if not frames:
+            return []
         try:
-            (answer,) = await self._append(frame.key, [frame])
-        except Unavailable:
-            return False
-        return answer.outcome == "queued"
+            answers = await self._append(frames[0].key, frames)
+        except Unavailable as outage:
+            return [outage.reason] * len(frames)
+        return [None if answer.outcome == "queued" else _reason_of(answer) for answer in answers]
 
     def _prepare(self, sender: Sender, body: Body, key: IntakeKey) -> _Prepared:
         evidence = new_evidence_id()
-        reason = body.refused or _fault(body)
+        reason = _fault(body)
         if reason is not None:
             body = msgspec.structs.replace(body, refused=reason)
             return _Prepared(
@@ -181,7 +184,7 @@ class Ingest:
             return self._queued(key, said, prepared.evidence)
         if answer.outcome == "exists" and answer.evidence is not None:
             return await self._repeat(sender, prepared, answer, answer.evidence)
-        reason = answer.reason or Reason.RUN_NOT_ADMITTED
+        reason = _reason_of(answer)
         return self._not_captured(key, said, prepared.evidence, reason, recorded=answer.recorded)
 
     async def _repeat(self, sender: Sender, prepared: _Prepared, answer: Answer, first: UUID) -> ReceiptView:
@@ -189,16 +192,19 @@ class Ingest:
         key, said, content = sender.key, prepared.body.said, bytes(prepared.body.content)
         try:
             if answer.pending:
-                same = self._same_as_queued(key, said, content, answer)
-                reason = None if same else Reason.IDENTITY_CONFLICT
+                if self._same_as_queued(key, said, content, answer):
+                    return self._queued(key, said, first)
+                reason = Reason.IDENTITY_CONFLICT
             else:
-                reason = await self._outcomes.compare(key.scope, first, content)
+                other = await self._outcomes.compare(key.scope, first, content)
+                if other is None:
+                    return await self._outcomes.stored(key, first)
+                reason = other
+        except NotFound:
+            # Its last row went between two looks.
+            reason = Reason.ERASED
         except Unavailable as outage:
             return self._not_captured(key, said, prepared.evidence, outage.reason, recorded=False)
-        if reason is None:
-            return (
-                self._queued(key, said, first) if answer.pending else await self._outcomes.stored(key, first)
-            )
         return await self.refuse(key, said, reason, sender.view.run_uid)
 
     def _same_as_queued(self, key: RunKey, said: PartSaid, content: bytes, answer: Answer) -> bool:
@@ -228,9 +234,9 @@ class Ingest:
         )
         return self._receipts.write(_identity(key, said), evidence, refused)
 
-    def _lost(self, key: RunKey, prepared: _Prepared, reason: Reason) -> ReceiptView:
-        reason = prepared.body.refused or reason
-        return self._not_captured(key, prepared.body.said, prepared.evidence, reason, recorded=False)
+    def _lost(self, key: RunKey, body: Body, reason: Reason) -> ReceiptView:
+        reason = _fault(body) or reason
+        return self._not_captured(key, body.said, new_evidence_id(), reason, recorded=False)
 
 
 def _identity(key: RunKey, said: PartSaid) -> Identity:
@@ -238,7 +244,9 @@ def _identity(key: RunKey, said: PartSaid) -> Identity:
 
 
 def _fault(body: Body) -> Reason | None:
-    """What the bytes themselves show: damage on the way is said, never repaired."""
+    """Why a body is refused whatever the queue says of it: damage on the way is said, never repaired."""
+    if body.refused is not None:
+        return body.refused
     if body.said.digest is not None and hashlib.sha256(body.content).digest() != body.said.digest:
         return Reason.DIGEST_MISMATCH
     return None
@@ -311,8 +319,14 @@ def _range_frames(key: RunKey, run_uid: UUID, gap: Gap, said_by: SaidBy, now: da
     ]
 
 
-def _note(kind: str, *, recorded: bool) -> NoteView:
-    return NoteView(kind, recorded, None if recorded else Reason.CAPACITY_EXCEEDED)
+def _reason_of(answer: Answer) -> Reason:
+    return answer.reason or Reason.RUN_NOT_ADMITTED
+
+
+def _note(kind: str, unsaid: Iterable[Reason | None]) -> NoteView:
+    """Answer one note, which may have become several entries: recorded is only what is recorded whole."""
+    reason = next((each for each in unsaid if each is not None), None)
+    return NoteView(kind, recorded=reason is None, reason=reason)
 
 
 def _us(instant: datetime) -> int:

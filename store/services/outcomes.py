@@ -57,9 +57,10 @@ class Outcomes:
             return Reason.RETENTION_EXPIRED
         try:
             bucket_key = self._keyring.bucket_key(scope, part.wrapped_in)
+            secret = commitments.unwrap_secret(bucket_key, part.wrapped, scope, part.wrapped_in, evidence)
         except Corrupt:
+            # What is there cannot be opened, so that nobody can call these bytes the same; reads raise the alarm.
             return Reason.IDENTITY_CONFLICT
-        secret = commitments.unwrap_secret(bucket_key, part.wrapped, scope, part.wrapped_in, evidence)
         _, opening = commitments.part_keys(secret)
         same = commitments.same(commitments.commitment(opening, content), part.commitment)
         return None if same else Reason.IDENTITY_CONFLICT

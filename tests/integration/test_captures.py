@@ -6,10 +6,16 @@ import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
+import redis
 
+from policies.kinds import PartState
 from policies.reasons import Reason
+from store.ids import new_bucket_id, new_evidence_id
 from store.queue import Entry
+from store.tables import outcomes
+from store.tables.outcomes import SealedPart
 from tests.support.api import problem
 from tests.support.capture import OUTPUT, REQUEST, Capturing, capturing
 from tests.support.outages import postgres_away
@@ -259,3 +265,106 @@ async def test_who_waits_while_postgres_is_away_is_still_told_queued(
     async with postgres_away(postgres_url, database_url):
         answer = await runtime.put(b"{}", Prefer="wait=1")
     assert (answer.status_code, answer.json()["capture"]) == (202, "queued")
+
+
+async def test_a_part_frame_without_bytes_is_no_empty_part(runtime: Capturing) -> None:
+    named = {"exchange": "x-1", "attempt": "a-1", "kind": REQUEST}
+    answer = await runtime.flush(["part", named], ["part", named, None], ["part", named, b""])
+    views = answer.json()["receipts"]
+    assert [view["reason"] for view in views] == ["encoding_failed", "encoding_failed", None]
+    assert views[2]["capture"] == "queued"
+
+
+@pytest.mark.parametrize("word", ["opt_out", "ALLOW", ""])
+async def test_a_flush_that_opts_out_is_refused_unread(runtime: Capturing, word: str) -> None:
+    answer = await runtime.flush(Custody_Session="s", Custody_Sequences="1-2", Custody_Content=word)
+    assert (answer.status_code, problem(answer)["reason"]) == (403, "content_opt_out")
+    assert answer.json()["recorded"] is True
+    assert (await runtime.flush(Custody_Content="allow")).status_code == 202
+
+
+async def test_what_is_not_remembered_says_why(runtime: Capturing) -> None:
+    state_path = f"/v1/runs/{runtime.run}/exchanges/x-1/attempts/a-1"
+    losses = {"gaps": [{"session": "s", "sequences": "1-3,7", "reason": "client_shutdown"}] * 2}
+
+    async def told() -> tuple[httpx.Response, httpx.Response, httpx.Response]:
+        client = runtime.api.client
+        return (
+            await client.put(state_path, json={"dispatch": "dispatched"}, headers=runtime.headers()),
+            await client.post(f"/v1/runs/{runtime.run}/gaps", json=losses, headers=runtime.headers()),
+            await runtime.flush(["state", {"exchange": "x", "attempt": "a"}], ["gap", losses["gaps"][0]]),
+        )
+
+    await told()
+    with redis.Redis.from_url(runtime.api.services.settings.redis_url.reveal()) as server:  # type: ignore[union-attr]
+        server.config_set("maxmemory", "1")
+        try:
+            state, gaps, flush = await told()
+        finally:
+            server.config_set("maxmemory", "0")
+    assert (state.status_code, problem(state)["reason"]) == (503, "queue_unavailable")
+    assert (state.json()["recorded"], state.json()["retryable"]) == (False, False)
+    for views in (gaps.json()["gaps"], flush.json()["receipts"]):
+        assert {(view["recorded"], view["reason"]) for view in views} == {(False, "queue_unavailable")}
+
+
+async def test_a_report_of_many_losses_is_one_call_to_the_queue(runtime: Capturing) -> None:
+    many = ",".join(str(number) for number in range(1, 120, 2))
+    losses = {
+        "gaps": [{"session": f"s-{at}", "sequences": many, "reason": "client_shutdown"} for at in (1, 2, 3)]
+    }
+    with redis.Redis.from_url(runtime.api.services.settings.redis_url.reveal()) as server:  # type: ignore[union-attr]
+        await runtime.put(b"{}")
+        server.config_resetstat()
+        answer = await runtime.api.client.post(
+            f"/v1/runs/{runtime.run}/gaps", json=losses, headers=runtime.headers()
+        )
+        calls = server.info("commandstats")["cmdstat_evalsha"]["calls"]
+    assert [view["reason"] for view in answer.json()["gaps"]] == [None, None, "capacity_exceeded"]
+    assert calls == 1
+
+
+async def test_without_an_intake_key_every_part_has_its_receipt(
+    database_url: str, redis_url: str, keys_dir: Path
+) -> None:
+    async with capturing(database_url, redis_url, keys_dir) as runtime:
+        for name in (keys_dir / "intake").iterdir():
+            name.unlink()
+        part = await runtime.put(b"{}")
+        flush = await runtime.flush(
+            ["part", {"exchange": "x-1", "attempt": "a-1", "kind": REQUEST}, b"{}"],
+            ["state", {"exchange": "x-1", "attempt": "a-1", "dispatch": "dispatched"}],
+        )
+    assert (part.status_code, problem(part)["reason"]) == (503, "queue_unavailable")
+    assert part.json()["receipt"]["recorded"] is False
+    assert [view["reason"] for view in flush.json()["receipts"]] == ["queue_unavailable", None]
+
+
+async def test_a_body_takes_its_room_until_it_is_in_the_queue(
+    database_url: str, redis_url: str, keys_dir: Path
+) -> None:
+    async with capturing(
+        database_url, redis_url, keys_dir, body_budget="1MiB", flush_bytes="1MiB", run_view_age="60s"
+    ) as runtime:
+        await runtime.put(b"{}")
+        with redis.Redis.from_url(redis_url) as server:
+            server.execute_command("CLIENT", "PAUSE", 1000, "WRITE")
+        answers = await asyncio.gather(
+            *(runtime.put(b"x" * 250 * KIB, exchange=f"x-{at}") for at in range(2, 8))
+        )
+        assert sorted(answer.status_code for answer in answers) == [202] * 4 + [429] * 2
+        # And gives it back.
+        assert (await runtime.put(b"x" * 250 * KIB, exchange="x-9")).status_code == 202
+
+
+async def test_what_cannot_be_opened_is_a_conflict_and_not_the_flushs_fault(
+    runtime: Capturing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, scope, bucket = runtime.api.services, runtime.scope.scope_id, new_bucket_id()
+    services.keyring.create_bucket_key(scope, bucket)
+
+    async def damaged(*_: object) -> SealedPart:
+        return SealedPart(PartState.STORED, None, bytes(32), False, False, bucket, bytes(60))
+
+    monkeypatch.setattr(outcomes, "sealed_of", damaged)
+    assert await services.outcomes.compare(scope, new_evidence_id(), b"{}") is Reason.IDENTITY_CONFLICT
