@@ -15,7 +15,6 @@ from store.services.buckets import ensure_buckets
 from store.services.expiry import Expiry
 from store.tables import buckets, spans
 from tests.support.duties import (
-from tests.support.logs import heard
     duties_database,
     end_span,
     execute,
@@ -26,6 +25,7 @@ from tests.support.logs import heard
     new_scope,
     scalar,
 )
+from tests.support.logs import heard
 
 DAY = 86_400
 

@@ -18,7 +18,6 @@ from store.queue import PartFrame, Queue, RunKey
 from store.services.buckets import ensure_buckets
 from store.services.reconcile import Reconcile
 from tests.support.duties import (
-from tests.support.logs import heard
     duties_database,
     execute,
     keyring_of,
@@ -28,6 +27,7 @@ from tests.support.logs import heard
     new_scope,
     scalar,
 )
+from tests.support.logs import heard
 
 DAY = 86_400
 
