@@ -24,8 +24,8 @@ from store.tables.pages import OFFERED
 
 MANY: Final = 1_000_000
 FEW: Final = 10_000
-PAGES: Final = 40
-ROUNDS: Final = 3
+PAGES: Final = 30
+ROUNDS: Final = 5
 
 _DAYS: Final = 9
 
