@@ -1,4 +1,4 @@
-"""Named static SQL, one file a table, beside the functions that map its rows to frozen structs. Nothing else lives here.
+"""Named static SQL, one file a table, beside the functions that map its rows to frozen structs; and nothing else.
 
 A `.sql` file holds blocks that begin with `-- name: query_name`; the rest of that comment says what the query is for.
 """

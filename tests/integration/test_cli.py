@@ -14,7 +14,7 @@ from store import logging
 from store.__main__ import main
 from tests.support.duties import scalar
 
-FAULTY = '{"retention": {"max": 3}, "smapling": 1}'
+FAULTY = '{"retention": {"max": 3}, "sampliing": 1}'
 AWAY = "custody: Postgres or the key directory does not do its part (ConnectionRefusedError)\n"
 ROOT = Path(__file__).parent.parent.parent
 
@@ -103,7 +103,7 @@ async def test_a_policy_is_shown_and_put(cli: Cli, tmp_path: Path) -> None:
     assert (code, json.loads(put)) == (0, {"version": 2, "policy": policy})
 
     code, _, error = await cli(
-        "scopes", "policy", "team-a", "--set", "-", said='{"retention": {"max": 3}, "smapling": 1}'
+        "scopes", "policy", "team-a", "--set", "-", said='{"retention": {"max": 3}, "sampliing": 1}'
     )
     assert code == 1
     assert len(error.strip().splitlines()) == 2

@@ -1,6 +1,8 @@
 """The schema against what is said of it: docs/data.md, the closed words of policies/, and the rights of the roles."""
 
 import re
+from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 
 import asyncpg
@@ -42,7 +44,7 @@ ROWS = {
     """,
 }
 
-CLOSED = {
+CLOSED: dict[str, Iterable[StrEnum]] = {
     "api_keys_role_closed": kinds.Role,
     "runs_state_closed": kinds.RunState,
     "runs_mode_closed": kinds.Mode,
