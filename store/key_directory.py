@@ -18,6 +18,7 @@ Role = Literal["bucket", "intake", "token", "signing"]
 ROLES: Final[tuple[Role, ...]] = ("bucket", "intake", "token", "signing")
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
+_TEMPORARY: Final = ".tmp"
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -32,8 +33,8 @@ class KeyDirectory(Protocol):
         """Return a secret, or None if there is none; Unavailable if that cannot be told."""
         ...
 
-    def destroy(self, role: Role, name: str) -> None:
-        """Destroy a secret in every copy; Unavailable if one cannot be reached, and then do it again."""
+    def destroy(self, role: Role, *names: str) -> None:
+        """Destroy secrets in every copy; Unavailable if one cannot be reached, and then do it again."""
         ...
 
     def names(self, role: Role) -> set[str]:
@@ -78,15 +79,16 @@ class FileKeyDirectory:
             raise errors.Unavailable(Reason.STORE_UNAVAILABLE, "no key directory")
         return None
 
-    def destroy(self, role: Role, name: str) -> None:
-        """Destroy a secret in every copy, and what a killed `create` left of it. See KeyDirectory."""
-        _checked(name)
+    def destroy(self, role: Role, *names: str) -> None:
+        """Destroy secrets in every copy, and what a killed `create` left of them. See KeyDirectory."""
+        doomed = set(map(_checked, names))
         for place in self._places[role]:
             with _reported():
                 _require_private(place)
-                for leftover in place.glob(f".{name}.*.tmp"):
-                    leftover.unlink(missing_ok=True)
-                (place / name).unlink(missing_ok=True)
+                # Looked through once, whatever the number: there may be very many keys.
+                for path in place.iterdir():
+                    if path.name in doomed or _begun(path.name) in doomed:
+                        path.unlink(missing_ok=True)
                 _sync(place)
 
     def names(self, role: Role) -> set[str]:
@@ -108,7 +110,8 @@ class FileKeyDirectory:
     def _prepared(self, role: Role) -> list[Path]:
         with _reported():
             for place in self._places[role]:
-                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                place.mkdir(mode=0o700, exist_ok=True)
             return self._existing(role)
 
     def _existing(self, role: Role) -> list[Path]:
@@ -126,6 +129,11 @@ def _checked(name: str) -> str:
     return name
 
 
+def _begun(name: str) -> str:
+    """Return which secret a temporary file is about; of others something that is no name."""
+    return name[1:].removesuffix(_TEMPORARY).rpartition(".")[0] if name.endswith(_TEMPORARY) else ""
+
+
 def _require_private(place: Path) -> None:
     mode = stat.S_IMODE(place.stat().st_mode)
     if mode & _OTHERS:
@@ -135,7 +143,7 @@ def _require_private(place: Path) -> None:
 
 
 def _link_new(path: Path, secret: bytes) -> bool:
-    temporary = path.with_name(f".{path.name}.{ids.secret(8).hex()}.tmp")
+    temporary = path.with_name(f".{path.name}.{ids.secret(8).hex()}{_TEMPORARY}")
     try:
         _write_new(temporary, secret)
         # link(2) fails where a rename would overwrite: two makers of one name cannot both win.

@@ -5,7 +5,7 @@ A remembered key never lets anybody skip the state of the row that it opens.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, get_args
@@ -48,12 +48,14 @@ class _Remembered:
 
     def put(self, name: str, secret: bytes) -> None:
         while len(self.kept) >= _MOST_REMEMBERED:
-            del self.kept[next(iter(self.kept))]
+            self.kept.pop(next(iter(self.kept)), None)
         self.kept[name] = (secret, self.clock() + REMEMBERED_S)
 
     def drop(self, suffix: str) -> None:
-        for name in [name for name in self.kept if name.endswith(suffix)]:
-            del self.kept[name]
+        # A copy made at once: keys are destroyed in a thread, beside others that are read.
+        for name in list(self.kept):
+            if name.endswith(suffix):
+                self.kept.pop(name, None)
 
 
 class Keyring:
@@ -87,8 +89,13 @@ class Keyring:
 
     def destroy_bucket_key(self, scope: UUID, bucket: UUID) -> None:
         """Make the expiry of a bucket final, in every backup too."""
-        self._directory.destroy("bucket", _bucket_name(scope, bucket))
-        self.drop(bucket)
+        self.destroy_bucket_keys([(scope, bucket)])
+
+    def destroy_bucket_keys(self, buckets: Collection[tuple[UUID, UUID]]) -> None:
+        """Do the same for many, of (scope, bucket) each, in one go."""
+        self._directory.destroy("bucket", *(_bucket_name(*each) for each in buckets))
+        for _, bucket in buckets:
+            self.drop(bucket)
 
     def drop(self, bucket: UUID) -> None:
         """Forget a bucket's key in this process."""

@@ -92,8 +92,8 @@ class Expiry:
         rewriting = asyncio.create_task(self.queue.rewrite_file())
         try:
             await self._drop(span.span_start)
-            for bucket in rows:
-                self.keyring.destroy_bucket_key(bucket.scope_id, bucket.bucket_id)
+            doomed = [(bucket.scope_id, bucket.bucket_id) for bucket in rows]
+            await asyncio.to_thread(self.keyring.destroy_bucket_keys, doomed)
             await rewriting
         finally:
             rewriting.cancel()

@@ -235,7 +235,7 @@ def _crash_at(step: str, patch: pytest.MonkeyPatch) -> None:
     elif step == "_drop_table":
         patch.setattr(spans, "drop", crash)
     elif step == "_destroy_key":
-        patch.setattr(Keyring, "destroy_bucket_key", lambda *_: 1 // 0)
+        patch.setattr(Keyring, "destroy_bucket_keys", lambda *_: 1 // 0)
     elif step == "_rewrite":
         patch.setattr(Queue, "rewrite_file", crash)
     else:

@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -103,6 +104,19 @@ def test_destruction_reaches_both_and_may_be_repeated(directory, places):
     assert [files(place) for place in places] == [["two"], ["two"]]
 
 
+def test_many_are_destroyed_in_one_look_at_each_directory(directory, places, monkeypatch):
+    names = [f"key-{number}" for number in range(20)]
+    for name in [*names, "other"]:
+        directory.create("bucket", name, SECRET)
+    looked: list[Path] = []
+    look = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda place: looked.append(place) or look(place))
+    directory.destroy("bucket", *names)
+    monkeypatch.undo()
+    assert [files(place) for place in places] == [["other"], ["other"]]
+    assert len(looked) == len(places)
+
+
 def test_destruction_that_was_cut_off_is_seen_and_finished(directory, places):
     directory.create("bucket", "one", SECRET)
     (places[0] / "bucket" / "one").unlink()
@@ -164,6 +178,11 @@ def test_a_disk_that_fails_is_an_outage_and_leaves_no_half_key(directory, places
     monkeypatch.undo()
     assert directory.names("bucket") == {"other"}
     assert files(places[0]) == ["other"]
+
+
+def test_the_home_of_all_roles_is_made_for_its_owner_alone_too(directory, places):
+    directory.create("bucket", "one", SECRET)
+    assert [stat.S_IMODE(place.stat().st_mode) for place in places] == [0o700, 0o700]
 
 
 @pytest.mark.parametrize("mode", [0o750, 0o705, 0o711, 0o777])
