@@ -20,6 +20,7 @@ from store.queue import Queue
 from store.services.access import AccessLog, AccessPages
 from store.services.admission import Admission
 from store.services.bodies import BodyBudget
+from store.services.buckets import longest_retention_s
 from store.services.canary import Canary
 from store.services.closing import Closing
 from store.services.content import ContentReads
@@ -125,7 +126,8 @@ def open_keyring(settings: Settings) -> Keyring:
 def _services(
     settings: Settings, database: Database, duties_database: Database | None, queue: Queue, keyring: Keyring
 ) -> Services:
-    scopes = ScopeBook(database, settings.scope_policy)
+    span_s = int(settings.bucket_span.total_seconds())
+    scopes = ScopeBook(database, settings.scope_policy, longest_s=longest_retention_s(span_s))
     runs = RunBook(
         database,
         queue,

@@ -44,6 +44,11 @@ class Made:
     buckets: int
 
 
+def longest_retention_s(span_s: int) -> int:
+    """Return the longest retention that spans of this length can serve."""
+    return (MOST_SPANS - SPARE_SPANS) * span_s
+
+
 async def buckets_due(database: Database, *, span_s: int) -> bool:
     """Say cheaply whether some scope runs short of buckets: it is new, or retentions grew, or time passed."""
     async with database.connection() as connection:
@@ -89,7 +94,7 @@ def planned_spans(now: datetime, longest_s: int, span_s: int, existing: Sequence
     Spans that exist stay as they are, whatever length is set today; new ones are aligned to the epoch and cut where
     they would overlap one that exists.
     """
-    if longest_s // span_s + SPARE_SPANS > MOST_SPANS:
+    if longest_s > longest_retention_s(span_s):
         fault = (
             f"a longest retention of {longest_s} s in spans of {span_s} s needs more than {MOST_SPANS} spans: "
             "make the bucket span longer or the retentions shorter"

@@ -1,11 +1,13 @@
 """Scopes and their policies. A policy that cannot stand is refused whole; another one raises the version."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from policies.documents import PolicyFault
 from policies.reasons import Reason
 from policies.scope_policy import ScopePolicy
 from store.db import Database
@@ -35,9 +37,17 @@ class Scope:
 class ScopeBook:
     """Looks scopes up and lets operators change them. While Postgres is away, what was known last stays in force."""
 
-    def __init__(self, database: Database, usual: Callable[[], ScopePolicy] = ScopePolicy) -> None:
+    def __init__(
+        self,
+        database: Database,
+        usual: Callable[[], ScopePolicy] = ScopePolicy,
+        *,
+        longest_s: float = math.inf,
+    ) -> None:
+        """Prepare; `usual` is for scopes without a policy, `longest_s` the retention that spans can still serve."""
         self._database = database
         self._usual = usual
+        self._longest_s = longest_s
         self._by_id: LastKnown[ScopeId, Scope] = LastKnown(
             self._read, age_s=AGE_S, grace_s=_for_good, size=_REMEMBERED
         )
@@ -70,7 +80,7 @@ class ScopeBook:
 
         Its buckets and their keys are made by a duty within a second; until then its parts wait in the queue.
         """
-        policy = self._usual() if document is None else ScopePolicy.from_document(document)
+        policy = self._within(self._usual() if document is None else ScopePolicy.from_document(document))
         scope_id = new_scope_id()
         async with self._database.transaction() as connection:
             row = await scopes.insert(connection, scope_id, caller_id(name), _written(policy))
@@ -81,7 +91,7 @@ class ScopeBook:
 
     async def put_policy(self, scope_id: ScopeId, document: object, said_by: str) -> Scope:
         """Put a policy in the place of the present one; the same again changes nothing, also not the version."""
-        policy = ScopePolicy.from_document(document)
+        policy = self._within(ScopePolicy.from_document(document))
         async with self._database.transaction() as connection:
             row = await scopes.lock(connection, scope_id)
             if row is None:
@@ -95,6 +105,12 @@ class ScopeBook:
         self._by_id.drop(scope_id)
         self._by_name.drop(scope.name)
         return scope
+
+    def _within(self, policy: ScopePolicy) -> ScopePolicy:
+        """Refuse a retention for which no spans can be made: the duty that makes them makes them for all scopes."""
+        if policy.retention_max_s > self._longest_s:
+            raise PolicyFault(["retention.max: is longer than this store's spans of expiry reach"])
+        return policy
 
     async def _read(self, scope_id: ScopeId) -> Scope | None:
         async with self._database.connection() as connection:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from policies.documents import PolicyFault
 from policies.kinds import Role
 from policies.scope_policy import ScopePolicy
 from store.services.scopes import AGE_S, ScopeBook
@@ -148,6 +149,20 @@ async def test_a_body_that_is_no_json_or_coded_is_not_taken(api: Api):
     assert [text.status_code, coded.status_code, large.status_code] == [415, 415, 413]
     assert problem(text)["reason"] == problem(coded)["reason"] == "unsupported_media"
     assert large.headers["connection"] == "close"
+
+
+async def test_a_retention_that_no_spans_can_serve_is_refused_since_all_scopes_share_them(api: Api):
+    operator = bearer(await api.key(Role.OPERATOR))
+    policy: dict[str, object] = {"retention": {"max": "2000d"}, "metadata_retention": "3000d"}
+    made = await api.client.post("/v1/scopes", json={"name": "long", "policy": policy}, headers=operator)
+    scope = await api.scope()
+    with pytest.raises(PolicyFault, match=r"retention\.max"):
+        await api.services.scopes.put_policy(scope.scope_id, policy, "operator")
+
+    assert made.status_code == 400
+    assert "retention.max" in problem(made)["detail"]  # type: ignore[operator] # a text
+    policy["retention"] = {"max": "1900d"}
+    assert (await api.services.scopes.put_policy(scope.scope_id, policy, "operator")).version == 2
 
 
 async def test_other_processes_see_a_changed_policy_within_a_second(api: Api):
