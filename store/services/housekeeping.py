@@ -26,7 +26,7 @@ class Months:
         """Make this month and the next, then drop what is past."""
         async with self.database.transaction() as connection:
             now = await spans.database_now(connection)
-            for instant in (now, now + _A_MONTH):
+            for instant in (now, now.replace(day=1) + _A_MONTH):
                 await months.ensure(connection, instant)
             past = await months.past(connection)
         for month in past:

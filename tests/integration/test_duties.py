@@ -16,6 +16,7 @@ from store.errors import Unavailable
 from store.forms import Secret
 from store.queue import Queue
 from store.services import duties as service
+from store.services import housekeeping
 from store.services.buckets import ensure_buckets
 from store.services.duties import INTERRUPTED, LEASE_LOST, OK, SKIPPED, perform
 from store.services.housekeeping import BucketKeys, Months
@@ -204,6 +205,23 @@ async def test_months_are_made_ahead_and_kept_as_long_as_a_scope_wants(
     assert await Months(database).run() == {"dropped": 0}
     next_month = (datetime.now(UTC).replace(day=1) + timedelta(days=32)).strftime("accesses_%Y_%m")
     assert await scalar(database_url, "SELECT to_regclass($1)::text", next_month) == next_month
+
+
+@pytest.mark.parametrize("now", ["2031-01-29", "2031-01-31", "2031-12-31", "2032-02-29", "2031-06-01"])
+async def test_the_next_month_is_made_on_every_day_of_this_one(
+    now: str, database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today = datetime.fromisoformat(f"{now}T23:30:00+00:00")
+
+    async def then(_: object) -> datetime:
+        return today
+
+    monkeypatch.setattr(housekeeping.spans, "database_now", then)
+    await Months(database).run()
+    following = today.replace(year=today.year + today.month // 12, month=today.month % 12 + 1, day=1)
+    for month in (today, following):
+        name = month.strftime("accesses_%Y_%m")
+        assert await scalar(database_url, "SELECT to_regclass($1)::text", name) == name
 
 
 async def test_a_lost_bucket_key_is_found_by_looking(
