@@ -10,7 +10,7 @@ from litestar.types import Guard
 
 from policies.kinds import Role
 from policies.reasons import Reason
-from store.errors import CustodyError, Malformed, NotFound, Unauthenticated
+from store.errors import CustodyError, Malformed, Unauthenticated
 from store.ids import caller_id
 from store.services.keys import KEY_TEXT, Caller
 from store.services.scopes import Scope
@@ -106,13 +106,6 @@ async def named_scope(connection: Connection) -> Scope | None:
     else:
         return None
     connection.scope["state"]["scope_id"] = scope.scope_id
-    return scope
-
-
-def within_reach(who: Caller, scope: Scope) -> Scope:
-    """Return the scope if the key reaches it; else the same answer as for one that never existed."""
-    if who.scope_id not in (None, scope.scope_id):
-        raise NotFound
     return scope
 
 
