@@ -41,10 +41,10 @@ async def open_stack(postgres_url: str, template_database: str) -> AsyncIterator
     """Opens stacks with the settings named; `own` gives one a Postgres of its own. All are ended with the test."""
     async with AsyncExitStack() as exits:
 
-        async def begin(*, own: bool = False, **changed: str) -> Stack:
+        async def begin(*, own: bool = False, durable: bool = False, **changed: str) -> Stack:
             directory = exits.enter_context(short_directory())
             if own:
-                return await exits.enter_async_context(own_postgres(directory, **changed))
+                return await exits.enter_async_context(own_postgres(directory, durable=durable, **changed))
             opening = shared_postgres(directory, postgres_url, template_database, **changed)
             return await exits.enter_async_context(opening)
 

@@ -4,6 +4,7 @@ import asyncio
 import random
 import signal
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,16 @@ from tests.support.ledger import Runtime, Said, agree, books_of, drained, sound
 from tests.support.stack import Proc, until
 from tests.support.traffic import site
 
-ENDS = pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=["terminated", "killed"])
+TERMINATED = pytest.param(signal.SIGTERM, id="terminated")
+KILLED = pytest.param(signal.SIGKILL, id="killed")
+
+
+def ends(*, usual: Any, other: Any) -> pytest.MarkDecorator:
+    """Both ways to end; one of them only where there is time."""
+    long = pytest.param(*other.values, id=other.id, marks=pytest.mark.long)
+    return pytest.mark.parametrize("end", [usual, long])
+
+
 ROOMY = {"limits": {"run_parts": 1000}, "waiting": {"run_parts": 256}}
 BODY = 100_000
 
@@ -33,7 +43,7 @@ async def ended(proc: Proc, end: signal.Signals) -> None:
         await proc.ended()
 
 
-@ENDS
+@ends(usual=TERMINATED, other=KILLED)
 async def test_half_of_a_body_becomes_interrupted_or_nothing(open_stack, end):
     stack = await open_stack()
     async with site(stack, **ROOMY) as here, AsyncExitStack() as exits:
@@ -60,7 +70,7 @@ async def test_half_of_a_body_becomes_interrupted_or_nothing(open_stack, end):
         await sound(stack)
 
 
-@ENDS
+@ends(usual=KILLED, other=TERMINATED)
 async def test_twenty_accepted_parts_outlive_the_api_that_accepted_them(open_stack, end):
     stack = await open_stack()
     async with site(stack, **ROOMY) as here:
@@ -81,7 +91,7 @@ async def test_twenty_accepted_parts_outlive_the_api_that_accepted_them(open_sta
         await sound(stack)
 
 
-@ENDS
+@ends(usual=KILLED, other=TERMINATED)
 async def test_ended_while_many_post_every_answer_holds_and_every_resend_is_harmless(open_stack, end):
     stack = await open_stack()
     async with site(stack, **ROOMY) as here:

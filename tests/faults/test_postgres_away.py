@@ -123,4 +123,4 @@ async def some_more(stack: Stack) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_killed_or_stopped_and_started_again_five_times_under_load(open_stack):
-    await stopped_and_started_under_load(await open_stack(own=True), 5)
+    await stopped_and_started_under_load(await open_stack(own=True, durable=True), 5)

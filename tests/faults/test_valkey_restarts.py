@@ -31,7 +31,9 @@ async def taken_again(runtime: Runtime) -> None:
     await until(look, "parts are queued again")
 
 
-@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+@pytest.mark.parametrize(
+    "kill", [pytest.param(False, id="stopped", marks=pytest.mark.long), pytest.param(True, id="killed")]
+)
 async def test_with_its_data_everything_that_was_queued_is_stored(open_stack, kill):
     stack = await open_stack()
     async with site(stack) as here:

@@ -34,7 +34,6 @@ _SIXTY: Final = ((60 + 1) << 1 | 1).to_bytes(1)
 _MOST: Final = 1 << 20
 # GCM counts its blocks from 2; the nonce of a queued body is zero.
 _COUNTER: Final = (2).to_bytes(4)
-_VERSION: Final = re.compile(rb"\x01")
 _LZF: Final = re.compile(rb"\xc3")
 
 
@@ -171,15 +170,22 @@ def _lzf(packed: bytes, size: int) -> bytes:
 
 
 def _intake_contents(data: bytes, keys: Keys) -> Iterator[bytes]:
-    for begin in _VERSION.finditer(data):
-        salt_at = begin.end() + _ID
-        if data[begin.end() : salt_at] not in keys.intake:
+    for begin in _versions(keys).finditer(data):
+        salt_at = begin.start() + 1 + _ID
+        if data[begin.start() + 1 : salt_at] not in keys.intake:
             continue
         salt = data[salt_at : salt_at + _SALT]
         # The id only says which key it should be.
         for secret in keys.every:
             key = commitments.hkdf_expand(secret, b"custody/v1/intake" + salt)
             yield from _frame(key, bytes(_NONCE), data[salt_at + _SALT : salt_at + _SALT + _MOST])
+
+
+def _versions(keys: Keys) -> re.Pattern[bytes]:
+    """What a queued body begins with: its version, and bytes with which the id of some key could begin."""
+    columns = [{key_id[column : column + 1] for key_id in keys.intake} for column in range(3)]
+    sets = [b"[" + b"".join(map(re.escape, sorted(column))) + b"]" for column in columns]
+    return re.compile(b"\x01" + b"".join(sets), re.DOTALL)
 
 
 def _secrets(data: bytes, planted: Planted, keys: Keys) -> Iterator[bytes]:

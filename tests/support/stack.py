@@ -107,6 +107,7 @@ class Stack:
     database_url: str
     valkey: Server
     postgres: Server | None = None
+    durable: bool = False
     procs: list[Proc] = field(default_factory=list)
     # An api that outlives single tests, where they share a stack.
     standing: Proc | None = None
@@ -241,7 +242,7 @@ class Stack:
         self.postgres.stop()
 
     def start_postgres(self) -> None:
-        self.postgres = start_postgres(self.directory / "p", elsewhere=self.directory)
+        self.postgres = start_postgres(self.directory / "p", durable=self.durable, elsewhere=self.directory)
 
     async def end_test(self) -> None:
         """End what a test began, and leave nothing of it in the queue; what stands goes on."""
@@ -310,11 +311,11 @@ async def shared_postgres(
 
 
 @asynccontextmanager
-async def own_postgres(directory: Path, **changed: str) -> AsyncIterator[Stack]:
-    """A stack whose Postgres is its own too, to be stopped, started and searched."""
-    server = start_postgres(directory / "p", elsewhere=directory)
+async def own_postgres(directory: Path, *, durable: bool, **changed: str) -> AsyncIterator[Stack]:
+    """A stack whose Postgres is its own too, to be stopped, started and searched; a durable one can be killed."""
+    server = start_postgres(directory / "p", durable=durable, elsewhere=directory)
     stack = begun(directory, "", **changed)
-    stack.postgres = server
+    stack.postgres, stack.durable = server, durable
     try:
         stack.database_url = at(server.url, await make_template(server.url))
         yield stack
