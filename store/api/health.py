@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it can work, and what it counts. No key is asked for, and no scope is named."""
+"""Whether the process lives, whether it can work, and what it counts. No key is asked for: not for eyes from outside."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -58,7 +58,7 @@ async def metrics(request: AnyRequest) -> bytes:
     """Return this process's counters, and the whole's gauges as far as they could be had within two seconds."""
     opened = services(request)
     registry = CollectorRegistry()
-    registry.register(_Gathered(await gauges(opened.database, opened.queue)))
+    registry.register(_Gathered(await gauges(opened.database, opened.queue, opened.overview)))
     return generate_latest(opened.metrics.registry) + generate_latest(registry)
 
 
@@ -75,6 +75,7 @@ class _Gathered(Collector):
         """Name and explain each."""
         yield from self._queue()
         yield from self._duties()
+        yield from self._completeness()
         lag = GaugeMetricFamily(
             "custody_expiry_lag_seconds", "Age of the oldest expired content still on disk"
         )
@@ -84,7 +85,7 @@ class _Gathered(Collector):
         unanswered = GaugeMetricFamily(
             "custody_unanswered", "1 where a question of this scrape got no answer", labels=["what"]
         )
-        for what in ("queue", "database"):
+        for what in ("queue", "database", "completeness"):
             unanswered.add_metric([what], float(what in self._found.unanswered))
         yield unanswered
 
@@ -118,3 +119,18 @@ class _Gathered(Collector):
             if row.last_success is not None:
                 age.add_metric([row.duty], (row.now - row.last_success).total_seconds())
         yield age
+
+    def _completeness(self) -> Iterator[Metric]:
+        stored, missing = (
+            GaugeMetricFamily(
+                f"custody_recent_{what}",
+                f"Observations {what} of the runs declared today or yesterday (UTC)",
+                labels=["scope"],
+            )
+            for what in ("stored", "missing")
+        )
+        for scope in sorted({day.scope for day in self._found.recent}):
+            days = [day for day in self._found.recent if day.scope == scope]
+            stored.add_metric([scope], sum(day.stored for day in days))
+            missing.add_metric([scope], sum(day.missing for day in days))
+        yield from (stored, missing)

@@ -29,6 +29,20 @@ class Metrics:
             registry=self.registry,
         )
 
+        self._integrity = Counter(
+            "custody_integrity_failures",
+            "Reads that found a key lost, or something else than what was committed to",
+            ("reason",),
+            registry=self.registry,
+        )
+        for reason in (Reason.KEY_LOST, Reason.INTEGRITY_MISMATCH):
+            # There from the start, so that the first one is seen as a change.
+            self._integrity.labels(reason.value)
+
+    def corrupt(self, reason: Reason) -> None:
+        """Count what was not given out because it is not what it was."""
+        self._integrity.labels(reason.value).inc()
+
     def admitted(self, kind: Kind | None) -> None:
         """Count what the guard let pass; what the queue then refuses is counted as refused too."""
         self.admissions.labels("admitted", "", kind or "").inc()

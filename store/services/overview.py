@@ -1,15 +1,22 @@
 """What operators look at: how the duties stand, and how much of what was observed is there."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 from store.db import Database
+from store.services.last_known import LastKnown
 from store.services.standing import EVERY_S
 from store.tables import completeness, leases, spans
 from store.tables.completeness import Day
 from store.tables.leases import LeaseRow
+
+# Counting takes as long as there are many parts: a collector gets what was counted within this time.
+_RECENT_AGE_S: Final = 300.0
+_RECENT_DAYS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +42,37 @@ class DutyStanding:
         return self.lease.last_started + timedelta(seconds=self.every_s)
 
 
-@dataclass(frozen=True, slots=True)
 class Overview:
     """Asks the database, as the service."""
 
-    database: Database
-    canary: bool
+    def __init__(self, database: Database, canary: bool) -> None:  # noqa: FBT001 - a setting
+        self._database = database
+        self._canary = canary
+        self._recent: LastKnown[None, Sequence[Day]] = LastKnown(
+            self._read_recent, age_s=_RECENT_AGE_S, size=1, grace_s=lambda _: math.inf
+        )
 
     async def duties(self) -> list[DutyStanding]:
         """Return how every duty stands, also one that never ran."""
-        async with self.database.connection() as connection:
+        async with self._database.connection() as connection:
             rows = {row.duty: row for row in await leases.all_leases(connection)}
-        names = [name for name in EVERY_S if self.canary or name != "canary"]
+        names = [name for name in EVERY_S if self._canary or name != "canary"]
         return [DutyStanding(name, EVERY_S[name], rows.get(name)) for name in names]
 
     async def completeness(self, scope: UUID | None, days: int) -> tuple[Sequence[Day], datetime]:
         """Return the last `days` days of one scope, or of all, with the database's time; all in one snapshot."""
         async with (
-            self.database.connection() as connection,
+            self._database.connection() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
             now = await spans.database_now(connection)
             today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             return await completeness.days(connection, scope, today - timedelta(days=days - 1)), now
+
+    async def recent(self) -> Sequence[Day]:
+        """Return today and yesterday (UTC) of all scopes, at most five minutes old."""
+        return await self._recent.get(None) or ()
+
+    async def _read_recent(self, _: None) -> Sequence[Day]:
+        days, _now = await self.completeness(None, _RECENT_DAYS)
+        return days

@@ -9,7 +9,9 @@ from store.db import Database
 from store.errors import Unavailable
 from store.migrate import schema_faults
 from store.queue import Depth, Queue
+from store.services.overview import Overview
 from store.tables import buckets, leases
+from store.tables.completeness import Day
 from store.tables.leases import LeaseRow
 
 DEADLINE_S: Final = 2.0
@@ -32,6 +34,7 @@ class Gauges:
     outcomes: Mapping[str, int] = field(default_factory=dict)
     duties: Sequence[LeaseRow] = ()
     expiry_lag_s: float | None = None
+    recent: Sequence[Day] = ()
     unanswered: list[str] = field(default_factory=list)
 
 
@@ -41,10 +44,12 @@ async def readiness(database: Database, queue: Queue) -> Readiness:
     return Readiness([*postgres, *redis], canary_age_s)
 
 
-async def gauges(database: Database, queue: Queue) -> Gauges:
+async def gauges(database: Database, queue: Queue, overview: Overview) -> Gauges:
     """Gather what a collector wants to see; an outage shows as what could not be answered."""
     found = Gauges()
-    await asyncio.gather(_ask_queue(found, queue), _ask_database(found, database))
+    await asyncio.gather(
+        _ask_queue(found, queue), _ask_database(found, database), _ask_overview(found, overview)
+    )
     return found
 
 
@@ -85,6 +90,14 @@ async def _ask_database(found: Gauges, database: Database) -> None:
             found.expiry_lag_s = 0.0 if oldest is None or now is None else (now - oldest).total_seconds()
     except (Unavailable, TimeoutError):
         found.unanswered.append("database")
+
+
+async def _ask_overview(found: Gauges, overview: Overview) -> None:
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            found.recent = await overview.recent()
+    except (Unavailable, TimeoutError):
+        found.unanswered.append("completeness")
 
 
 def _canary_age_s(rows: Sequence[LeaseRow]) -> float | None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import asyncpg
@@ -11,6 +12,7 @@ from policies.reasons import Reason
 from store import logging
 from store.ids import new_id
 from tests.support.api import problem, running, settings_for
+from tests.support.duties import execute, new_run
 from tests.support.outages import NO_POSTGRES, NOWHERE, postgres_away
 
 
@@ -79,11 +81,32 @@ async def test_the_age_of_the_last_canary_is_shown(database_url: str, redis_url:
     assert 'custody_duty_success_age_seconds{duty="canary"} 9' in counted
 
 
-async def test_counts_name_closed_words_only(database_url: str, redis_url: str, keys_dir: Path):
+async def test_it_counts_what_is_there_and_what_is_missing_by_scope(
+    database_url: str, redis_url: str, keys_dir: Path
+):
     async with running(settings_for(database_url, redis_url, keys_dir)) as api:
-        scope = await api.scope("scope-CANARY")
+        scope = await api.scope()
+        run = await new_run(database_url, scope.scope_id, retain_until=datetime.now(UTC) + timedelta(days=1))
+        await execute(
+            database_url,
+            "INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, merged, first_at, last_at)"
+            " VALUES ($1, $2, $2, 'client', 'client_queue_full', 3, now(), now())",
+            scope.scope_id,
+            run,
+        )
+        counted = (await api.client.get("/metrics")).text
+
+    assert 'custody_recent_stored{scope="scope-one"} 0.0' in counted
+    assert 'custody_recent_missing{scope="scope-one"} 3.0' in counted
+    assert 'custody_integrity_failures_total{reason="integrity_mismatch"} 0.0' in counted
+    assert 'custody_unanswered{what="completeness"} 0.0' in counted
+
+
+async def test_counts_name_closed_words_and_scopes_only(database_url: str, redis_url: str, keys_dir: Path):
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        scope = await api.scope()
         runtime = await api.runtime(scope)
-        await api.client.put("/v1/runs/run-CANARY", json={}, headers=runtime)
+        await api.client.put("/v1/runs/run-CANARY", json={"labels": {"a": "CANARY"}}, headers=runtime)
         api.services.metrics.refused(Kind.LOGICAL_REQUEST, Reason.CAPACITY_EXCEEDED)
         counted = await api.client.get("/metrics")
 
