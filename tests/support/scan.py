@@ -8,7 +8,7 @@ length. What a secret opens is tried at every offset behind its part's id, in ev
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,7 +109,16 @@ def forms_of(text: bytes) -> dict[str, bytes]:
 
 def in_clear(texts: Sequence[bytes], *directories: Path) -> list[tuple[str, Path]]:
     """Where a text, another form of it, or its plain digest lies."""
-    forms = [form for text in texts for form in forms_of(text).items()]
+    return _lying([form for text in texts for form in forms_of(text).items()], *directories)
+
+
+def secrets_in_clear(secrets: Iterable[bytes], *directories: Path) -> list[tuple[str, Path]]:
+    """Where a secret lies, as it is or in hex."""
+    forms = [("raw", secret) for secret in secrets]
+    return _lying([*forms, *(("hex", secret.hex().encode()) for _, secret in forms)], *directories)
+
+
+def _lying(forms: Sequence[tuple[str, bytes]], *directories: Path) -> list[tuple[str, Path]]:
     return [(name, path) for path, data in files_of(*directories) for name, form in forms if form in data]
 
 
