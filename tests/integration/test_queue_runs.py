@@ -130,6 +130,24 @@ async def test_narrowing_before_opening_is_not_undone_by_a_stale_opening(queue: 
     assert await queue._links.calls.ttl(name_of(key)) > 3600
 
 
+async def test_a_closed_run_that_is_asked_for_late_is_not_kept_until_its_retention_ends(queue: Queue) -> None:
+    closed, closing = new_key(), new_key()
+    await open_run(queue, closed, state="run_closed")
+    await open_run(queue, closing)
+    await queue.narrow_run(closing, state="run_closed")
+    assert 0 < await queue._links.calls.ttl(name_of(closed)) <= 3600
+    assert await queue._links.calls.ttl(name_of(closing)) > 24 * 3600
+
+
+async def test_a_run_that_became_temporary_before_a_stale_opening_tells_nothing_of_its_attempts(
+    queue: Queue,
+) -> None:
+    key = new_key()
+    await queue.narrow_run(key, state="temporary_mode")
+    await open_run(queue, key, state="open", temporary=False)
+    assert [answer.reason for answer in await queue.append([state(key)])] == [Reason.TEMPORARY_MODE]
+
+
 async def test_closing_keeps_the_first_deadline_and_the_highest_number(queue: Queue) -> None:
     key = new_key()
     until = datetime.now(UTC) + timedelta(seconds=30)

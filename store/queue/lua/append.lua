@@ -85,7 +85,7 @@ local function closed(run, session, sequence)
 end
 
 local function take_part(run, at, field, identity)
-    if run.narrowness > 2 then return refuse(run, run.state, at) end
+    if run.narrowness > CLOSED then return refuse(run, run.state, at) end
     if now >= run.retain_until then return refuse(run, 'retention_expired', at) end
     -- Before the bounds and the closing: a resend of what is here is no newcomer.
     identity = identity or run.pending[field]

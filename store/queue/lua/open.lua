@@ -9,9 +9,9 @@
 local run, scope, entries = KEYS[1], KEYS[2], KEYS[3]
 local name, state, retain_until = ARGV[2], ARGV[3], tonumber(ARGV[4])
 
-local function put(from, many)
+local function put(from, many, write)
     for at = from, from + 2 * many - 1, 2 do
-        redis.call('HSET', run, ARGV[at], ARGV[at + 1])
+        redis.call(write, run, ARGV[at], ARGV[at + 1])
     end
     return from + 2 * many
 end
@@ -51,13 +51,18 @@ local known = redis.call('HMGET', run, 'run_uid', 'policy_version')
 narrow(run, state, retain_until)
 if known[1] then
     if ARGV[5] == '1' and tonumber(ARGV[limits_at + 2]) > number(known[2]) then
-        put(limits_at + 1, limits)
+        put(limits_at + 1, limits, 'HSET')
     end
 else
-    put(9, many)
-    local stored_at = put(limits_at + 1, limits)
-    put(stored_at, (#ARGV - stored_at + 1) / 2)
+    -- What was narrowed before it was opened stays narrow.
+    put(9, many, 'HSETNX')
+    local stored_at = put(limits_at + 1, limits, 'HSET')
+    put(stored_at, (#ARGV - stored_at + 1) / 2, 'HSET')
     count_waiting()
 end
 keep_past_retention(run)
+if not known[1] and narrowness(redis.call('HGET', run, 'state')) == CLOSED then
+    -- The database knows it; here it is wanted for what comes late, and no longer than that.
+    redis.call('PEXPIRE', run, math.min(LATE_MS, redis.call('PTTL', run)))
+end
 return known[1] and 0 or 1

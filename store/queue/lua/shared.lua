@@ -4,6 +4,8 @@
 local DAY_MS = 86400000
 -- And one that is opened later still lives so long: whoever opened it is about to ask it something.
 local LEAST_MS = 120000
+-- A closed run is forgotten; when one is asked for late, it is known for so long.
+local LATE_MS = 3600000
 
 local function now_ms()
     local time = redis.call('TIME')
@@ -20,10 +22,11 @@ end
 
 -- How narrow a state is. A run only ever goes up here: closed is narrower than closing, a refusal of content narrower
 -- than closed, and erased is the end.
+local CLOSED = 2
 local function narrowness(state)
     if state == 'open' then return 0 end
     if state == 'closing' then return 1 end
-    if state == 'run_closed' then return 2 end
+    if state == 'run_closed' then return CLOSED end
     if state == 'erased' then return 4 end
     return 3
 end
