@@ -19,6 +19,7 @@ from store.clock import monotonic
 # Whoever does not answer for so long is not slow but stuck.
 SILENCE_S = 60.0
 _LAUNCH_CONNECTIONS = 100
+_SAMPLE = 300
 
 
 class Job(msgspec.Struct):
@@ -44,6 +45,8 @@ class Sent(msgspec.Struct):
     last_at: float
     statuses: dict[int, int]
     broken: int
+    # One answer of each status, to tell what went wrong.
+    samples: dict[int, str] = {}
     # For each request in the order of its file: when it was sent, and when its answer was there (0: never).
     marks: list[tuple[float, float]] = []
 
@@ -63,7 +66,9 @@ class Unexpected(Exception):
     """The service answered something that the benchmark does not measure."""
 
     def __init__(self, sent: Sent) -> None:
-        super().__init__(f"answers by status: {sent.statuses}; cut off: {sent.broken}")
+        super().__init__(
+            f"answers: {sent.statuses}; cut off: {sent.broken}; of each status one: {sent.samples}"
+        )
 
 
 async def drive(job: Job) -> Sent:
@@ -91,6 +96,7 @@ class _Sender:
         self.filling = memoryview(Path(job.filling).read_bytes()) if job.filling else memoryview(b"")
         self.marks = [(0.0, 0.0)] * (len(self.requests) if job.marks else 0)
         self.statuses: Counter[int] = Counter()
+        self.samples: dict[int, str] = {}
         self.broken = 0
         self.first_at = self.last_at = 0.0
         self.until = float("inf")
@@ -120,7 +126,7 @@ class _Sender:
             while self.busy:
                 self.done.clear()
                 await self.done.wait()
-        return Sent(self.first_at, self.last_at, dict(self.statuses), self.broken, self.marks)
+        return Sent(self.first_at, self.last_at, dict(self.statuses), self.broken, self.samples, self.marks)
 
     async def connect(self) -> None:
         """Open one connection, which is idle then."""
@@ -148,10 +154,12 @@ class _Sender:
         at = self._filled * 7919 % (len(self.filling) - size)
         return mark + self.filling[at : at + size]
 
-    def answered(self, line: "_Line", status: int, *, close: bool) -> None:
+    def answered(self, line: "_Line", status: int, answer: bytes, *, close: bool) -> None:
         """Take one answer, and go on."""
         self.last_at = monotonic()
         self.statuses[status] += 1
+        if status not in self.samples:
+            self.samples[status] = answer.rpartition(b"\r\n\r\n")[2][:_SAMPLE].decode("latin-1")
         if self.marks:
             self.marks[line.place] = (line.sent_at, self.last_at)
         self._ended(line, close=close)
@@ -230,7 +238,7 @@ class _Line(asyncio.Protocol):
             return
         self._waiting = False
         head = answer[:end].lower()
-        self._sender.answered(self, int(answer[9:12]), close=b"\nconnection: close" in head)
+        self._sender.answered(self, int(answer[9:12]), answer, close=b"\nconnection: close" in head)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         if self._waiting and not self._retired:

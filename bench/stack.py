@@ -28,6 +28,7 @@ from store.migrate import migrate
 from store.services.buckets import ensure_buckets
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
+from store.up.processes import commands
 from store.wiring import Services, open_services
 
 API: Final = "store.api.app:create_app"
@@ -80,10 +81,9 @@ class Stack:
     async def served(self, app: str, environment: Mapping[str, str]) -> AsyncIterator[Process]:
         """Serve an application factory as production does: one process of granian."""
         port = _free_port()
-        command = [
-            "-m", "granian", "--interface", "asgi", "--factory", "--loop", "uvloop", "--no-ws", "--no-log",
-            "--host", "127.0.0.1", "--port", str(port), app,
-        ]  # fmt: skip
+        # The api's own command line, with another application in its place.
+        _, *command, _ = commands("127.0.0.1", port, duties=False)["api"]
+        command.append(app)
         async with self.running(command, environment) as process:
             await _until_served(process, port)
             yield Process(process, port)
