@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it can work, and what it counts. No key is asked for: not for eyes from outside."""
+"""Whether the process lives, whether it can work, and what it counts. No key is asked for: keep it from outside."""
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -76,7 +76,7 @@ class ContentReads:
         checked_purpose(purpose)
         row = await self._row(reader, named)
         try:
-            view = self._open(reader, row, purpose)
+            view = await self._opened(reader, row, purpose)
         except CustodyError as refusal:
             await self._record(reader, row, purpose, refusal.reason.value)
             raise
@@ -99,6 +99,13 @@ class ContentReads:
         async with self._database.connection() as connection:
             rows = await contents.read(connection, set(wanted))
         return [rows.get(key) for key in wanted]
+
+    async def _opened(self, reader: Reader, row: ReadRow, purpose: str | None) -> ContentView:
+        try:
+            return self._open(reader, row, purpose)
+        except Corrupt:
+            # It may have expired since the row was read, and its key be gone with it: what is corrupt still is so.
+            return self._open(reader, await self._row(reader, row.evidence), purpose)
 
     def _open(self, reader: Reader, row: ReadRow, purpose: str | None) -> ContentView:
         decision = decide(row.ground, reader)

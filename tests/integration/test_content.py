@@ -13,6 +13,9 @@ import pytest
 
 from policies.kinds import Role
 from store import ids
+from store.services.content import ContentReads
+from store.services.paging import Reader
+from store.tables.contents import ReadRow
 from tests.support.api import problem
 from tests.support.factories import OUTPUT
 from tests.support.reading import Library, identity_path, library
@@ -209,13 +212,32 @@ async def test_a_source_that_nobody_knows_closes_content_unless_the_scope_allows
     assert (await shelf.get(content_of(evidence), reviewer)).content == b"yes"
 
 
-async def test_a_bucket_s_lost_key_is_said_as_such(shelf):
+async def test_a_bucket_s_lost_key_is_said_as_such_and_counted(shelf):
     evidence = await shelf.store(await shelf.house.declare(), b"yes")
     bucket = await shelf.house.value("SELECT bucket_id FROM parts")
     shelf.house.keyring.destroy_bucket_key(shelf.house.scope, bucket)
     refused = await shelf.get(content_of(evidence), await shelf.key(Role.REVIEWER))
     assert (problem(refused)["reason"], refused.status_code) == ("key_lost", 500)
     assert await accesses(shelf) == [("reviewer", None, "key_lost")]
+    counted = (await shelf.get("/metrics", {})).text
+    assert 'custody_integrity_failures_total{reason="key_lost"} 1.0' in counted
+
+
+async def test_what_expires_while_it_is_read_is_not_called_lost(shelf, monkeypatch):
+    evidence = await shelf.store(await shelf.house.declare(), b"yes")
+    bucket = await shelf.house.value("SELECT bucket_id FROM parts")
+    look = ContentReads._row
+
+    async def then_it_expires(reads: ContentReads, reader: Reader, named: UUID) -> ReadRow:
+        row = await look(reads, reader, named)
+        await shelf.house.execute("UPDATE buckets SET state = 'expired' WHERE bucket_id = $1", bucket)
+        shelf.house.keyring.destroy_bucket_key(shelf.house.scope, bucket)
+        return row
+
+    monkeypatch.setattr(ContentReads, "_row", then_it_expires)
+    refused = await shelf.get(content_of(evidence), await shelf.key(Role.REVIEWER))
+    assert (problem(refused)["reason"], refused.status_code) == ("retention_expired", 410)
+    assert await accesses(shelf) == [("reviewer", None, "retention_expired")]
 
 
 async def test_swapped_rows_do_not_open(shelf):
