@@ -94,15 +94,6 @@ class SequenceSet:
         """Take what is in both."""
         return self.minus(self.minus(other))
 
-    def coarsened(self, most: int) -> Self:
-        """Fill the narrowest holes until at most `most` ranges are left; the caller keeps the exact count."""
-        if len(self.ranges) <= most:
-            return self
-        holes = [(one[1], other[0]) for one, other in pairwise(self.ranges)]
-        kept = sorted(holes, key=lambda hole: hole[0] - hole[1])[: max(most, 1) - 1]
-        hull = self.of([(self.ranges[0][0], self.ranges[-1][1])])
-        return hull.minus(self.of(kept))
-
 
 def _read_range(text: str) -> tuple[int, int]:
     found = _RANGE.fullmatch(text.strip(" "))

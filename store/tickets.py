@@ -38,6 +38,10 @@ class Ticket:
     # The run's default sources as they were then: what depends on them must be known also while Postgres is away.
     sources: frozenset[Binding] = frozenset()
 
+    def over(self, now: datetime) -> bool:
+        """Say whether it has expired, with a minute's grace."""
+        return now >= self.expires_at + SKEW
+
 
 class _Wire(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A ticket's payload: an array, so that no names are carried; a new layout gets a new prefix."""
@@ -67,7 +71,10 @@ def issue(key: bytes, ticket: Ticket) -> str:
 
 def read(key: bytes, text: str, now: datetime) -> Ticket:
     """Return the ticket of a text; Refused if it is not ours, or has expired (a minute's grace)."""
-    return _live(_read(key, text), now)
+    ticket = _read(key, text)
+    if ticket.over(now):
+        raise errors.Refused(Reason.TICKET_EXPIRED)
+    return ticket
 
 
 class TicketReader:
@@ -77,10 +84,6 @@ class TicketReader:
         self._key = key
         self._size = size
         self._known: dict[str, Ticket] = {}
-
-    def read(self, text: str, now: datetime) -> Ticket:
-        """Do as the function of the same name does."""
-        return _live(self.genuine(text), now)
 
     def genuine(self, text: str) -> Ticket:
         """Return a ticket that we gave, of whatever age; what carries no content may still be told with an old one."""
@@ -106,12 +109,6 @@ def _read(key: bytes, text: str) -> Ticket:
         return _from_wire(_decoder.decode(payload))
     except msgspec.MsgspecError as error:
         raise errors.Refused(Reason.TICKET_INVALID) from error
-
-
-def _live(ticket: Ticket, now: datetime) -> Ticket:
-    if now >= ticket.expires_at + SKEW:
-        raise errors.Refused(Reason.TICKET_EXPIRED)
-    return ticket
 
 
 def _to_wire(ticket: Ticket) -> _Wire:

@@ -24,7 +24,7 @@ from store.services.runs import RunBook, RunFacts
 from store.services.said import PartSaid
 from store.services.scopes import ScopeBook
 from store.services.sources import SourceBook
-from store.tickets import SKEW, Ticket, TicketReader
+from store.tickets import Ticket, TicketReader
 
 # States of a run in the queue that are not a reason to refuse.
 _OPEN = frozenset({"open", "closing"})
@@ -78,7 +78,7 @@ class Admission:
         if ticket_text is None:
             raise await self._refused_without_ticket(who, key, now)
         ticket = self._genuine(who, run, ticket_text)
-        if expired(ticket.expires_at + SKEW, now):
+        if ticket.over(now):
             raise RunRefused(Reason.TICKET_EXPIRED, ticket.run_uid)
         view = await self._runs.view(key)
         if view is None:

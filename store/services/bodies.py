@@ -13,11 +13,6 @@ class BodyBudget:
     def __init__(self, total_bytes: int) -> None:
         self._free = total_bytes
 
-    @property
-    def free_bytes(self) -> int:
-        """What may still be reserved."""
-        return self._free
-
     @contextmanager
     def reserved(self, size: int) -> Iterator[None]:
         """Hold `size` bytes for the block, or raise Refused (capacity_exceeded) at once: nobody waits for room."""

@@ -16,10 +16,10 @@ from policies.kinds import Content, Mode, RunState
 from policies.reasons import Reason
 from policies.revocation import Binding
 from store import commitments
-from store.encoding import lp
 from store.errors import CustodyError, Malformed
 from store.ids import ScopeId, new_run_uid
 from store.keyring import Keyring
+from store.services import marks
 from store.services.scopes import Scope
 from store.tables.runs import RunRow
 from store.tables.source_sets import SourceSet
@@ -114,24 +114,14 @@ def source_set(scope: ScopeId, row: RunRow) -> SourceSet | None:
     """Return the row that the run's default sources point to, if it has any."""
     if row.default_set is None:
         return None
-    ordered = _ordered(row.sources)
+    ordered = marks.in_order(row.sources)
     return SourceSet(
         scope, row.default_set, [each.source for each in ordered], [each.version for each in ordered]
     )
 
 
 def _set_id(keyring: Keyring, scope: ScopeId, sources: frozenset[Binding]) -> bytes | None:
-    if not sources:
-        return None
-    pairs = (
-        lp(each.source.encode(), b"" if each.version is None else str(each.version).encode())
-        for each in _ordered(sources)
-    )
-    return commitments.lookup_hash(keyring.token_key("lookup"), "sources", scope, b"".join(pairs))
-
-
-def _ordered(sources: frozenset[Binding]) -> list[Binding]:
-    return sorted(sources, key=lambda each: (each.source, each.version or 0))
+    return marks.source_set_id(keyring.token_key("lookup"), scope, sources) if sources else None
 
 
 def _subject(keyring: Keyring, scope: ScopeId, subject: str | None) -> bytes | None:

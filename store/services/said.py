@@ -3,7 +3,6 @@
 An unclear word means the stricter policy (edge case 29): it is never guessed at.
 """
 
-import base64
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -172,11 +171,6 @@ def captured_at(text: str | None) -> datetime | None:
         return instant.astimezone(UTC) if instant.tzinfo is not None and _FIRST < instant < _LAST else None
     except (ValueError, OverflowError):
         return None
-
-
-def digest_text(digest: bytes) -> str:
-    """Write a sha-256 as RFC 9530 does."""
-    return f"sha-256=:{base64.b64encode(digest).decode()}:"
 
 
 def _fields(text: str, form: Literal["dictionary", "list"], name: str) -> Any:

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from policies.kinds import Role
-from store.services import admission
+from store import tickets
 from tests.support.api import bearer
 from tests.support.capture import REQUEST, Capturing, capturing, head, speak
 
@@ -102,7 +102,7 @@ async def test_an_expired_ticket_is_refused_unread(
     database_url: str, redis_url: str, keys_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A minute's skew is granted to every ticket; without it the test would wait for a minute.
-    monkeypatch.setattr(admission, "SKEW", timedelta(0))
+    monkeypatch.setattr(tickets, "SKEW", timedelta(0))
     async with capturing(database_url, redis_url, keys_dir, POLICY, ticket_lifetime="1s") as runtime:
         await asyncio.sleep(1.1)
         assert await refusal(runtime, expecting(runtime)) == (403, "ticket_expired")

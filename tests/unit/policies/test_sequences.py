@@ -51,24 +51,6 @@ def test_text_reads_back(some: set[int]):
     assert SequenceSet.from_text(sequences.to_text()) == sequences
 
 
-@given(NUMBERS, st.integers(1, 8))
-def test_coarsening_only_adds_and_stays_inside(some: set[int], most: int):
-    sequences = ranges_of(some)
-    coarse = sequences.coarsened(most)
-    assert len(coarse.ranges) <= most
-    assert numbers_of(coarse) >= some
-    assert not some or (min(numbers_of(coarse)), max(numbers_of(coarse))) == (min(some), max(some))
-    assert len(sequences.ranges) > most or coarse == sequences
-
-
-def test_coarsening_fills_the_narrowest_holes():
-    sequences = SequenceSet.from_text("1,3,10,12,30")
-    assert sequences.coarsened(3).to_text() == "1-3,10-12,30"
-    assert sequences.coarsened(2).to_text() == "1-12,30"
-    assert sequences.coarsened(1).to_text() == "1-30"
-    assert sequences.coarsened(0).to_text() == "1-30"
-
-
 @pytest.mark.parametrize(
     ("text", "ranges", "written"),
     [
