@@ -72,15 +72,25 @@ def keys_dir(tmp_path: Path) -> Path:
     return directory
 
 
+@pytest.fixture(scope="module")
+def journey_settings() -> dict[str, str]:
+    """Settings of the standing service, for files that need others."""
+    return {}
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def standing(
-    postgres_url: str, template_database: str, valkey_url: str, tmp_path_factory: pytest.TempPathFactory
+    postgres_url: str,
+    template_database: str,
+    valkey_url: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    journey_settings: dict[str, str],
 ) -> "AsyncIterator[Journey]":
     """A service that all tests of a file share; they have runs of their own, and `loop_scope="module"`."""
     from tests.support.journey import journey  # noqa: PLC0415 - tests of lower floors need no api
 
     directory = tmp_path_factory.mktemp("journey")
-    async with journey(postgres_url, template_database, valkey_url, directory) as found:
+    async with journey(postgres_url, template_database, valkey_url, directory, **journey_settings) as found:
         yield found
         # Whatever the tests did: once what waits is written, everything must be sound.
         await found.write()
