@@ -1,8 +1,9 @@
-"""What the OpenAPI document says of calls that read their headers and bodies by themselves."""
+"""What the OpenAPI document says of runtimes' calls beyond what the framework knows of them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from store.api.schema import answer
 from store.services.said import MAX_SOURCES
 
 _RECEIPT: Final[Mapping[str, Any]] = {
@@ -157,3 +158,14 @@ POST_GAPS: Final[Mapping[str, Any]] = {
         },
     },
 }
+
+_AT_WRITE: Final = "Taken, while Redis is away: a narrowing holds at the write"
+
+DECLARE_RUN: Final[Mapping[str, Any]] = {
+    "responses": {
+        "200": answer("Declared before; what holds now", "RunAdmission"),
+        "201": answer("Declared for the first time", "RunAdmission"),
+        "202": answer(_AT_WRITE, "RunAdmission"),
+    }
+}
+CLOSE_RUN: Final[Mapping[str, Any]] = {"responses": {"202": answer(_AT_WRITE, "RunStanding")}}

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from store import clock
 from store.api.identity import services
+from store.api.schema import OPERATION, answer
 from store.services.readiness import Gauges, gauges, readiness
 
 AnyRequest = Request[Any, Any, Any]
@@ -44,7 +45,12 @@ async def livez(request: AnyRequest) -> Life:
     return Life("alive", services(request).settings.build_commit, _STARTED_AT)
 
 
-@get("/readyz", operation_id="readyz", summary="Whether the process can work")
+@get(
+    "/readyz",
+    operation_id="readyz",
+    summary="Whether the process can work",
+    opt={OPERATION: {"responses": {"503": answer("It cannot; `missing` says why", "Ready")}}},
+)
 async def readyz(request: AnyRequest) -> Response[Ready]:
     """Ask Postgres and Redis; 503 with what is missing."""
     opened = services(request)

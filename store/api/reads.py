@@ -21,6 +21,7 @@ from store.api.reading import (
     only,
     reader_of,
 )
+from store.api.schema import OPERATION, answer
 from store.errors import Malformed, NotFound, Unavailable
 from store.ids import caller_id
 from store.queue import RunKey
@@ -100,6 +101,13 @@ async def get_part(request: AnyRequest, evidence: FromPath[str]) -> PartView:
     guards=[requires(Role.RUNTIME, *READERS)],
     operation_id="getPartByIdentity",
     summary="What became of one identity",
+    opt={
+        OPERATION: {
+            "responses": {
+                "404": answer("No part; with `not_stored`, the gap says why", "NotStored", MEDIA_TYPE)
+            }
+        }
+    },
 )
 async def get_part_by_identity(
     request: AnyRequest,

@@ -11,8 +11,10 @@ from litestar.params import FromPath, JSONBody
 from policies.kinds import Content, Kind, Mode, Role, RunState
 from policies.quantities import duration
 from policies.reasons import Reason
+from store.api import capture_schema
 from store.api.documents import MOST_BYTES, unambiguous
 from store.api.identity import caller, requires, scope_of, services
+from store.api.schema import OPERATION
 from store.errors import Malformed
 from store.ids import caller_id
 from store.services.closing import MAX_ANNOUNCED, MAX_SESSIONS, Closed
@@ -106,14 +108,16 @@ class RunStanding(msgspec.Struct, frozen=True):
     sessions: list[SessionAccount]
 
 
-@put("/{run:str}", operation_id="declareRun", summary="Declare a run, or narrow it")
+@put(
+    "/{run:str}",
+    operation_id="declareRun",
+    summary="Declare a run, or narrow it",
+    opt={OPERATION: capture_schema.DECLARE_RUN},
+)
 async def declare_run(
     request: AnyRequest, run: FromPath[str], data: JSONBody[RunDeclaration]
 ) -> Response[RunAdmission]:
-    """Answer whether the run's content is admitted, within which limits, until when, and with which ticket.
-
-    201 the first time, 200 again, 202 where Redis could not be told: the narrowing then holds at the write.
-    """
+    """Answer whether the run's content is admitted, within which limits, until when, and with which ticket."""
     scope = await scope_of(request)
     said = _declaration(data)
     admission = await services(request).runs.declare(caller(request), scope.scope_id, caller_id(run), said)
@@ -121,7 +125,13 @@ async def declare_run(
     return Response(_admission(admission), status_code=status, media_type=_JSON)
 
 
-@post("/{run:str}/close", operation_id="closeRun", summary="Close a run", status_code=200)
+@post(
+    "/{run:str}/close",
+    operation_id="closeRun",
+    summary="Close a run",
+    status_code=200,
+    opt={OPERATION: capture_schema.CLOSE_RUN},
+)
 async def close_run(
     request: AnyRequest, run: FromPath[str], data: JSONBody[RunClosing]
 ) -> Response[RunStanding]:

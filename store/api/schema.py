@@ -49,6 +49,14 @@ def config() -> OpenAPIConfig:
     )  # fmt: skip
 
 
+def answer(description: str, struct: str, media_type: str = "application/json") -> Mapping[str, Any]:
+    """Return what `responses` of an operation say of an answer that holds one of our structs."""
+    return {
+        "description": description,
+        "content": {media_type: {"schema": {"$ref": _REF.format(name=struct)}}},
+    }
+
+
 def completed(document: dict[str, Any], extras: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the document with our errors in it; `extras` are additions by operation id."""
     _, components = msgspec.json.schema_components([problems.Problem], ref_template=_REF)

@@ -221,8 +221,12 @@ async def test_the_schema_is_complete_and_names_no_other_place(api: Api):
     assert [each for each in ids if not each[0].islower()] == []
     for operation in operations:
         errors = {status for status in operation["responses"] if status[0] in "45"}
-        assert errors == set(), operation["operationId"]
+        # What says more than a problem does; the framework's own errors are nobody's answer.
+        more = {"readyz": {"503"}, "getPartByIdentity": {"404"}}
+        assert errors == more.get(operation["operationId"], set()), operation["operationId"]
         assert list(operation["responses"]["default"]["content"]) == ["application/problem+json"]
+    declared = document["paths"]["/v1/runs/{run}"]["put"]["responses"]
+    assert set(declared) == {"200", "201", "202", "default"}
     referred = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document)))
     assert referred <= document["components"]["schemas"].keys()
     assert page.status_code == 200
