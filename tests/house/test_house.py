@@ -157,9 +157,13 @@ def test_the_proxy_logs_no_lengths_and_no_query_strings_and_holds_back_no_reques
     assert set(form.group(1).split()) == {
         "$time_iso8601",
         "$request_method",
-        "$uri",
+        "$logged_uri",
         "$status",
         "$request_time",
     }
     assert re.search(r"error_log \S+ crit;", conf)
+    assert re.search(r'map \$uri \$logged_uri \{\s*"~ck_', conf)
     assert "proxy_request_buffering off;" in conf
+    # A refusal by the proxy would have no receipt, and leave no gap.
+    assert "client_max_body_size 0;" in conf
+    assert re.search(r"location = /metrics \{\s*return 404;", conf)
