@@ -77,20 +77,25 @@ class Appends:
             await asyncio.gather(*lane.flights)
 
     async def append(self, frames: Sequence[Frame]) -> list[Answer]:
-        """Queue frames; the answers come in their order."""
+        """Queue frames; the answers come in their order. Unavailable only if none of them got one."""
         pieces = self._pieces(frames)
         if len(pieces) == 1:
             return await self._sent(*pieces[0][1:])
-        answers: list[Answer | None] = [None] * len(frames)
         sent = await asyncio.gather(
             *(self._sent(lane, load) for _, lane, load in pieces), return_exceptions=True
         )
+        found: dict[int, Answer] = {}
         for (places, _, _), outcome in zip(pieces, sent, strict=True):
             if isinstance(outcome, BaseException):
-                raise outcome
-            for place, answer in zip(places, outcome, strict=True):
-                answers[place] = answer
-        return [answer for answer in answers if answer is not None]
+                if not isinstance(outcome, Unavailable) or all(
+                    isinstance(each, Unavailable) for each in sent
+                ):
+                    raise outcome
+                # What other pieces were answered stands; whoever asks hears the outage where there was one.
+                found |= dict.fromkeys(places, Answer("refused", outcome.reason))
+            else:
+                found |= dict(zip(places, outcome, strict=True))
+        return [found[place] for place in range(len(frames))]
 
     def _pieces(self, frames: Sequence[Frame]) -> list[tuple[list[int], _Lane, _Load]]:
         """Split by shard, and so that each piece fits one call."""

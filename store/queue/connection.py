@@ -56,7 +56,8 @@ class Links:
         return cls(
             _client(url, FLIGHTS * shards, SILENCE_S),
             _client(url, _CALLS, SILENCE_S),
-            _client(url, max(_READERS, 2 * shards + 1), BLOCK_S + SILENCE_S),
+            # Two lanes of a writer wait on each shard, one subscription listens, and a repair may be under way.
+            _client(url, max(_READERS, 2 * shards + 4), BLOCK_S + SILENCE_S),
         )
 
     async def close(self) -> None:

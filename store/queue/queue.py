@@ -120,7 +120,8 @@ class Queue:
     async def append(self, frames: Sequence[Frame]) -> list[Answer]:
         """Queue what fits, and say of each frame what became of it, in order.
 
-        Raises Unavailable if any of them got no answer; sending all of them again is harmless.
+        Raises Unavailable if none of them got an answer; of many frames, those without one are `refused` with the
+        outage's reason. Sending any of them again is harmless.
         """
         return await self._appends.append(frames)
 

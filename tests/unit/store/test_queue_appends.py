@@ -8,6 +8,7 @@ import pytest
 from redis import exceptions
 
 from policies.limits import ShardLimits
+from policies.reasons import Reason
 from store.errors import Unavailable
 from store.queue import appends
 from store.queue.appends import Appends
@@ -104,6 +105,22 @@ async def test_a_failed_call_fails_its_callers_and_nobody_else(server: Server, s
     with pytest.raises(Unavailable):
         await first
     assert len(await second) == 1
+
+
+async def test_what_one_call_of_several_was_answered_stands_when_another_fails(
+    server: Server, sending: Appends
+) -> None:
+    failures = iter([None, exceptions.ConnectionError("gone"), None])
+
+    async def second(frames: int) -> list[int]:
+        if (fault := next(failures)) is not None:
+            raise fault
+        return [1] * frames
+
+    server.answer = second
+    answers = await sending.append([frame(900_000), frame(900_000), frame(900_000)])
+    assert [answer.outcome for answer in answers] == ["queued", "refused", "queued"]
+    assert (answers[1].reason, answers[1].recorded) == (Reason.QUEUE_UNAVAILABLE, False)
 
 
 async def test_behind_a_silent_server_nobody_waits_a_second_time(server: Server, sending: Appends) -> None:
