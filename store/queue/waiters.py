@@ -20,6 +20,9 @@ _SETTLED: Final = "custody:{q*}:settled"
 # A part can be settled before its poster has begun to wait: so many are remembered for the latecomers.
 _REMEMBERED: Final = 4096
 _LISTEN_S: Final = 1.0
+# After so many of these in silence the server is asked whether it is there, and after so many it is not.
+_SILENT_ASKED: Final = 10
+_SILENT_GONE: Final = 15
 _PAUSES_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -96,10 +99,19 @@ class Waiters:
         async with self._client.pubsub() as subscription:
             await subscription.psubscribe(_SETTLED)
             await subscription.subscribe(RUNS_CHANNEL)
+            silent = 0
             while not self._closing:
                 message = await subscription.get_message(timeout=_LISTEN_S)
                 if message is not None:
+                    silent = 0
                     self._heard(message)
+                    continue
+                silent += 1
+                if silent == _SILENT_ASKED:
+                    await subscription.ping()
+                elif silent > _SILENT_GONE:
+                    # Its machine is gone without a word, and this connection would be listened to for ever.
+                    raise TimeoutError
 
     def _heard(self, message: Mapping[str, Any]) -> None:
         if message["type"] == "subscribe":

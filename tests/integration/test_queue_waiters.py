@@ -9,7 +9,7 @@ import pytest
 
 from policies.limits import ShardLimits
 from policies.reasons import Reason
-from store.queue import Queue, RunKey, Settled
+from store.queue import Queue, RunKey, Settled, waiters
 from tests.support.queue_frames import new_key, open_run, part
 
 pytestmark = pytest.mark.asyncio
@@ -101,6 +101,28 @@ async def test_a_lost_subscription_is_taken_up_again(queue: Queue) -> None:
     queue.on_narrowed(heard.put_nowait)
     await listening(queue)
     await queue._links.calls.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+    key = new_key()
+    async with asyncio.timeout(5):
+        while heard.empty():
+            await queue.narrow_run(key, state="erased")
+            await asyncio.sleep(0.02)
+    assert heard.get_nowait() == key
+
+
+async def test_a_subscription_whose_server_says_nothing_any_more_is_given_up(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiters, "_LISTEN_S", 0.08)
+    heard: asyncio.Queue[RunKey] = asyncio.Queue()
+    queue.on_narrowed(heard.put_nowait)
+    await listening(queue)
+    # One that is only quiet answers when it is asked.
+    await asyncio.sleep(1.5)
+    assert queue._waiters.listening.is_set()
+    await queue._links.calls.execute_command("CLIENT", "PAUSE", 2500, "ALL")
+    async with asyncio.timeout(2.4):
+        while queue._waiters.listening.is_set():  # noqa: ASYNC110 - the listener tells nobody that it gave up
+            await asyncio.sleep(0.01)
     key = new_key()
     async with asyncio.timeout(5):
         while heard.empty():
