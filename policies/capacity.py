@@ -37,6 +37,7 @@ class Waiting:
     captured: Use = Use()
     scope: Use = Use()
     shard: Use = Use()
+    shard_notes: int = 0
 
 
 def admit_part(
@@ -64,9 +65,9 @@ def admit_part(
     return ALLOW if room else Refuse(Reason.CAPACITY_EXCEEDED)
 
 
-def admit_note(waiting: Waiting, run_limits: RunLimits) -> Decision:
+def admit_note(waiting: Waiting, run_limits: RunLimits, shard_limits: ShardLimits) -> Decision:
     """Decide whether one more attempt state, gap or fact fits; they are counted apart from parts."""
-    if waiting.run_notes < run_limits.run_waiting_notes:
+    if waiting.run_notes < run_limits.run_waiting_notes and waiting.shard_notes < shard_limits.notes:
         return ALLOW
     return Refuse(Reason.CAPACITY_EXCEEDED)
 

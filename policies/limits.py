@@ -32,10 +32,11 @@ class ScopeLimits:
 
 @dataclass(frozen=True, slots=True)
 class ShardLimits:
-    """What one shard of the write queue may have waiting over all scopes."""
+    """What one shard of the write queue may have waiting over all scopes; notes are counted apart."""
 
     parts: int = 16_384
     bytes: int = 256 * _MIB
+    notes: int = 65_536
 
 
 DEFAULT_RUN_LIMITS = RunLimits()

@@ -56,6 +56,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     queue_shards: int
     shard_parts: int
     shard_bytes: int
+    shard_notes: int
     disk_limit: int | None
     part_bytes: int
     run_parts: int
@@ -108,7 +109,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def shard_limits(self) -> ShardLimits:
         """Return what may wait in one shard."""
-        return ShardLimits(parts=self.shard_parts, bytes=self.shard_bytes)
+        return ShardLimits(parts=self.shard_parts, bytes=self.shard_bytes, notes=self.shard_notes)
 
     def scope_policy(self) -> ScopePolicy:
         """Return the policy that a new scope gets."""

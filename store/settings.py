@@ -123,6 +123,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("shard_parts", "16384", forms.count(1, 10_000_000), "parts that may wait in one shard"),
     Setting("shard_bytes", "256MiB", forms.size("1MiB", "1TiB"), "sealed bytes that may wait in one shard"),
     Setting(
+        "shard_notes",
+        "65536",
+        forms.count(1, 10_000_000),
+        "attempt states, gaps and facts that may wait in one shard, 1 KiB each",
+    ),
+    Setting(
         "disk_limit",
         None,
         forms.size("64MiB", "1024TiB"),

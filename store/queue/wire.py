@@ -48,7 +48,7 @@ def append_call(
             run.note_places.append(place)
             run.notes += (frame.type, frame.header, frame.reason or "")
     keys = [shard.entries, shard.pending, shard.outcomes]
-    arguments: list[Any] = [limits.parts, limits.bytes]
+    arguments: list[Any] = [limits.parts, limits.bytes, limits.notes]
     places: list[int] = []
     for key, run in runs.items():
         keys += (shard.run(key), shard.scope(key.scope))

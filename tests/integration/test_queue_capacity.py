@@ -19,10 +19,10 @@ from tests.support.queue_frames import new_key, open_run, part, state
 # Small numbers, so that every bound is met from below, exactly, and from above.
 few = st.integers(0, 6)
 uses = st.builds(Use, few, few)
-waitings = st.builds(Waiting, uses, few, uses, uses, uses)
+waitings = st.builds(Waiting, uses, few, uses, uses, uses, few)
 run_limits = st.builds(RunLimits, few, few, few, few, few, few)
 scope_limits = st.builds(ScopeLimits, few, few, st.sampled_from([0.1, 0.25, 0.333, 0.5, 0.7, 1.0]))
-shard_limits = st.builds(ShardLimits, st.integers(0, 12), st.integers(0, 12))
+shard_limits = st.builds(ShardLimits, st.integers(0, 12), st.integers(0, 12), few)
 
 _Answer = TypeVar("_Answer")
 
@@ -47,7 +47,14 @@ class Bench:
         for name, amounts in (
             (keys.run(key), run),
             (keys.scope(key.scope), {"parts": waiting.scope.parts, "bytes": waiting.scope.bytes}),
-            (keys.pending, {"parts": waiting.shard.parts, "bytes": waiting.shard.bytes}),
+            (
+                keys.pending,
+                {
+                    "parts": waiting.shard.parts,
+                    "bytes": waiting.shard.bytes,
+                    "notes": waiting.shard_notes,
+                },
+            ),
         ):
             pairs = [item for pair in amounts.items() for item in pair]
             await client.execute_command("HSET", name, *pairs)
@@ -63,7 +70,7 @@ def bench(redis_url: str) -> Iterator[Bench]:
 
 @settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(waitings, few, few, run_limits, scope_limits, shard_limits)
-@example(Waiting(), 1, 1, RunLimits(1, 1, 1, 1, 1, 0), ScopeLimits(1, 1, 1.0), ShardLimits(1, 1))
+@example(Waiting(), 1, 1, RunLimits(1, 1, 1, 1, 1, 0), ScopeLimits(1, 1, 1.0), ShardLimits(1, 1, 1))
 def test_parts(
     bench: Bench,
     waiting: Waiting,
@@ -81,19 +88,20 @@ def test_parts(
     decision = admit_part(waiting, exact, sealed, run, scope, shard)
     if isinstance(decision, Refuse):
         assert (answer.outcome, answer.reason) == ("refused", decision.reason)
-        assert answer.recorded == (not isinstance(admit_note(waiting, run), Refuse))
+        assert answer.recorded == (not isinstance(admit_note(waiting, run, shard), Refuse))
     else:
         assert answer.outcome == "queued"
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(few, run_limits)
-def test_notes(bench: Bench, notes: int, run: RunLimits) -> None:
-    key, waiting = new_key(), Waiting(run_notes=notes)
+@given(few, few, run_limits, shard_limits)
+def test_notes(bench: Bench, of_run: int, of_shard: int, run: RunLimits, shard: ShardLimits) -> None:
+    key, waiting = new_key(), Waiting(run_notes=of_run, shard_notes=of_shard)
+    bench.queue._appends._limits = shard
     bench.do(open_run(bench.queue, key, run_limits=run))
     bench.do(bench.put(key, waiting))
     (answer,) = bench.do(bench.queue.append([state(key)]))
-    decision = admit_note(waiting, run)
+    decision = admit_note(waiting, run, shard)
     assert answer.reason == (decision.reason if isinstance(decision, Refuse) else None)
 
 

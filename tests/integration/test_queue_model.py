@@ -155,7 +155,7 @@ class Machine(RuleBasedStateMachine):
             run.identities[frame.exchange] = taken
             self.expected.append((frame.key, frame.exchange, taken))
             return
-        room = not isinstance(admit_note(Waiting(run_notes=run.notes), RUN), Refuse)
+        room = not isinstance(admit_note(Waiting(run_notes=run.notes), RUN, SHARD), Refuse)
         assert (answer.outcome, answer.reason) == ("refused", reason)
         assert answer.recorded == room
         self.outcomes[reason.value] += 1
@@ -184,7 +184,7 @@ class Machine(RuleBasedStateMachine):
             (run.temporary and frame.type == "state")
             or run.expired
             or (frame.type == "state" and run.state in {"run_closed", "erased"})
-            or isinstance(admit_note(Waiting(run_notes=run.notes), RUN), Refuse)
+            or isinstance(admit_note(Waiting(run_notes=run.notes), RUN, SHARD), Refuse)
         )
         assert answer.outcome == ("refused" if refused else "queued")
         if not refused:

@@ -1,7 +1,7 @@
 -- Take frames into the stream, or say why not. The only place where anything is reserved.
 --
 -- KEYS  entries, pending, outcomes; then for each run its hash and its scope's
--- ARGV  parts and bytes that the shard may have waiting; then for each run its name, how many parts and notes, the
+-- ARGV  parts, bytes and notes that the shard may have waiting; then for each run its name, how many parts and notes, the
 --       parts' identity fields, and
 --         each part:  evidence ‖ p ‖ key id ‖ digest, exact bytes, session, sequence, header, header of its gap (empty:
 --                     the same), sealed body
@@ -15,7 +15,7 @@
 
 local call, tonumber = redis.call, tonumber
 local entries, waiting, outcomes = KEYS[1], KEYS[2], KEYS[3]
-local shard_parts, shard_bytes = tonumber(ARGV[1]), tonumber(ARGV[2])
+local shard_parts, shard_bytes, shard_notes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms()
 local answers, counts, scopes = {}, {}, {}
 
@@ -47,16 +47,20 @@ local function count(reason)
     counts[reason] = (counts[reason] or 0) + 1
 end
 
+local function full_of_notes(run)
+    return run.wnotes >= run.l_wnotes or shard.notes >= shard_notes
+end
+
 local function note(run, ...)
     call('XADD', entries, '*', 'v', '1', 'n', run.full_name, ...)
     run.wnotes, shard.notes = run.wnotes + 1, shard.notes + 1
     run.added = run.added + 1
 end
 
--- A refusal leaves a gap, if the run's notes have room. Of a temporary run's gaps the writer keeps counts by reason only.
+-- A refusal leaves a gap, if there is room for notes. Of a temporary run's gaps the writer keeps counts by reason only.
 local function refuse(run, reason, at)
     count(reason)
-    if run.wnotes >= run.l_wnotes then return 'r0' .. reason end
+    if full_of_notes(run) then return 'r0' .. reason end
     local gap = ARGV[at + 5]
     note(run, 't', 'gap', 'h', gap ~= '' and gap or ARGV[at + 4], 'k', 'part', 'r', reason)
     return 'r1' .. reason
@@ -113,7 +117,7 @@ local function take_note(run, kind, header, reason)
     if run.temporary == 1 and kind == 'state' then return 'r0temporary_mode' end
     if now >= run.retain_until then return 'r0retention_expired' end
     if kind == 'state' and (run.state == 'run_closed' or run.state == 'erased') then return 'r0' .. run.state end
-    if run.wnotes >= run.l_wnotes then return 'r0capacity_exceeded' end
+    if full_of_notes(run) then return 'r0capacity_exceeded' end
     if reason == '' then
         note(run, 't', kind, 'h', header)
     else
@@ -159,7 +163,7 @@ local function serve(key, scope, at)
     return notes_at + 3 * notes
 end
 
-local at = 3
+local at = 4
 for run = 4, #KEYS, 2 do
     at = serve(KEYS[run], KEYS[run + 1], at)
 end

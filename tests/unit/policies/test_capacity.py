@@ -36,7 +36,7 @@ def admit(waiting: Waiting, exact_bytes: int = 10, sealed_bytes: int = 10) -> De
 def test_the_defaults_are_the_promised_ones():
     assert RunLimits(256 * KIB, 128, 16 * MIB, 32, 4 * MIB, 128) == DEFAULT_RUN_LIMITS
     assert ScopeLimits(4_096, 64 * MIB, 0.5) == DEFAULT_SCOPE_LIMITS
-    assert ShardLimits(16_384, 256 * MIB) == DEFAULT_SHARD_LIMITS
+    assert ShardLimits(16_384, 256 * MIB, 65_536) == DEFAULT_SHARD_LIMITS
     assert NOTE_BYTES == KIB
 
 
@@ -96,7 +96,9 @@ def test_the_order_of_reasons():
 
 @pytest.mark.parametrize(("notes", "decision"), [(0, ALLOW), (2, ALLOW), (3, FULL), (4, FULL)])
 def test_notes_are_counted_apart(notes: int, decision: Decision):
-    assert admit_note(Waiting(run=Use(99, 999), run_notes=notes), RUN) == decision
+    assert admit_note(Waiting(run=Use(99, 999), run_notes=notes), RUN, SHARD) == decision
+    of_shard = Waiting(shard=Use(99, 999), shard_notes=SHARD.notes - 3 + notes)
+    assert admit_note(of_shard, RUN, SHARD) == decision
 
 
 @pytest.mark.parametrize(
