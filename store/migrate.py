@@ -18,6 +18,8 @@ MIGRATIONS: Final = Path(__file__).parent.parent / "migrations"
 
 # Any constant will do as long as every migrator uses the same one.
 _ADVISORY_LOCK: Final = 0x637573746F6479
+# What waits behind a migration that waits for a table waits too.
+_LOCK_TIMEOUT: Final = "10s"
 
 _LEDGER: Final = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -58,13 +60,13 @@ async def migrate(owner_url: str, directory: Path = MIGRATIONS) -> list[str]:
     """Apply what is missing and return the names of what was applied. Two migrators at once wait for each other."""
     connection = await asyncpg.connect(owner_url, timeout=10)
     try:
-        await connection.execute("SET lock_timeout = '10s'")
         await connection.execute("SELECT pg_advisory_lock($1)", _ADVISORY_LOCK)
+        # Only now: another migrator may take longer than that, and is waited for.
+        await connection.execute("SELECT set_config('lock_timeout', $1, false)", _LOCK_TIMEOUT)
         await connection.execute(_LEDGER)
         applied = await _applied(connection)
         return [
-            await _apply(connection, migration)
-            for migration in _missing(migrations_in(directory), applied)
+            await _apply(connection, migration) for migration in _missing(migrations_in(directory), applied)
         ]
     finally:
         await connection.close()
@@ -92,7 +94,9 @@ def _missing(files: list[Migration], applied: dict[int, str]) -> list[Migration]
     known = {migration.version: migration for migration in files}
     for version, digest in applied.items():
         if version in known and known[version].digest != digest:
-            raise ConfigFaults([f"migration {version:04d}_{known[version].name} was changed after it was applied"])
+            raise ConfigFaults(
+                [f"migration {version:04d}_{known[version].name} was changed after it was applied"]
+            )
     return [migration for migration in files if migration.version not in applied]
 
 
@@ -101,6 +105,8 @@ async def _apply(connection: asyncpg.Connection, migration: Migration) -> str:
         await connection.execute(migration.sql)
         await connection.execute(
             "INSERT INTO schema_migrations (version, name, digest) VALUES ($1, $2, $3)",
-            migration.version, migration.name, migration.digest,
+            migration.version,
+            migration.name,
+            migration.digest,
         )
     return f"{migration.version:04d}_{migration.name}"
