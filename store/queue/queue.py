@@ -13,6 +13,7 @@ from store.queue.frames import Answer, Depth, Frame, RunView, Settled, Settlemen
 from store.queue.keys import RunKey, all_shards
 from store.queue.runs import Opening, Runs
 from store.queue.upkeep import Upkeep
+from store.queue.views import Views
 from store.queue.waiters import Waiters
 from store.queue.writing import Writing
 
@@ -32,6 +33,7 @@ class Queue:
         keys = all_shards(shards)
         self.shards: Sequence[int] = tuple(keys)
         self._runs = Runs(self._links.calls, keys)
+        self._views = Views(self._links.calls, keys)
         self._appends = Appends(self._links.appends, keys, shard_limits)
         self._writing = Writing(self._links, keys)
         self._upkeep = Upkeep(self._links, keys)
@@ -52,6 +54,7 @@ class Queue:
     async def close(self) -> None:
         """Let calls under way end, then close every connection."""
         await self._appends.close()
+        await self._views.close()
         await self._waiters.close()
         await self._links.close()
 
@@ -105,7 +108,7 @@ class Queue:
 
     async def run_view(self, key: RunKey) -> RunView | None:
         """Return the run as the queue knows it."""
-        return await self._runs.view(key)
+        return await self._views.view(key)
 
     async def identity(self, key: RunKey, exchange: str, attempt: str, kind: str) -> Answer | None:
         """Return `exists`, pending or stored, or None if the queue knows of no such part."""

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from policies.limits import RunLimits, ScopeLimits
 from store.queue.connection import CALL_S, translated
-from store.queue.frames import Answer, RunView
+from store.queue.frames import Answer
 from store.queue.keys import GROUP, RUNS_CHANNEL, RunKey, ShardKeys, identity_field, names_of, shard_of
 from store.queue.scripts import CLOSE, FORGET, NARROW, OPEN, Script
 from store.queue.wire import read_identity
@@ -19,9 +19,6 @@ from store.queue.wire import read_identity
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 _PER_MILLE: Final = 1000
-
-_VIEWED: Final = ("run_uid", "state", "policy_version", "retain_until", "temporary")
-_ANNOUNCED: Final = b"n:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class Opening:
 
 
 class Runs:
-    """Makes, narrows, closes and reads the hashes of runs."""
+    """Makes, narrows and closes the hashes of runs, and looks identities up in them."""
 
     def __init__(self, client: Redis, keys: Mapping[int, ShardKeys]) -> None:
         self._client = client
@@ -81,21 +78,6 @@ class Runs:
         shard = self._shard(key)
         return bool(await self._run(FORGET, [shard.run(key), shard.scope(key.scope)], [key.run]))
 
-    async def view(self, key: RunKey) -> RunView | None:
-        """Read a run, without its identities."""
-        with translated():
-            async with asyncio.timeout(CALL_S):
-                name = self._shard(key).run(key)
-                found = await self._client.execute_command("HMGET", name, *_VIEWED)
-                run_uid, state, policy_version, retain_until, temporary = found
-                if run_uid is None:
-                    return None
-                announced = await self._announced(name) if state == b"closing" else {}
-        return RunView(
-            UUID(run_uid.decode()), state.decode(), int(policy_version),
-            _EPOCH + int(retain_until) * _MS, temporary == b"1", announced,
-        )  # fmt: skip
-
     async def identity(self, key: RunKey, exchange: str, attempt: str, kind: str) -> Answer | None:
         """Look up one identity."""
         with translated():
@@ -116,14 +98,6 @@ class Runs:
             if identity is not None and answer is not None and answer.pending and answer.evidence is not None:
                 found.append((*identity, answer.evidence))
         return found
-
-    async def _announced(self, name: str) -> Mapping[str, int]:
-        fields = await self._client.execute_command("HGETALL", name)
-        return {
-            field.removeprefix(_ANNOUNCED).decode(): int(last)
-            for field, last in fields.items()
-            if field.startswith(_ANNOUNCED)
-        }
 
     async def _run(self, script: Script, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         with translated():
