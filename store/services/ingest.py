@@ -4,8 +4,10 @@ The queue's script decides with everything that waits in view; what it answers i
 the same call where there is room, so that a receipt can say whether the store will remember.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Final
@@ -33,6 +35,10 @@ from store.services.said import PartSaid, StateSaid
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _EXPIRED: Final = Answer("refused", Reason.RETENTION_EXPIRED)
+
+# From here on compressing takes longer than handing it to a thread, and is done without the interpreter's lock.
+_LARGE_BYTES: Final = 64 * 1024
+_sealers: Final = ThreadPoolExecutor(max_workers=2, thread_name_prefix="sealer")
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):
@@ -73,16 +79,30 @@ class Ingest:
 
     async def capture(self, sender: Sender, bodies: Sequence[Body]) -> list[ReceiptView]:
         """Take bodies of one run; one receipt each, in order. An outage of the queue is an answer too."""
+        if not bodies:
+            return []
         key = sender.key
         try:
             intake = self._keyring.current_intake_key(utc_now())
-            prepared = [self._prepare(sender, body, intake) for body in bodies]
+            prepared = await self._all_prepared(sender, bodies, intake)
             answers = await self._append(key, [each.frame for each in prepared])
         except Unavailable as outage:
             return [self._lost(key, body, outage.reason) for body in bodies]
         return [
             await self._answer(sender, each, answer) for each, answer in zip(prepared, answers, strict=True)
         ]
+
+    async def _all_prepared(
+        self, sender: Sender, bodies: Sequence[Body], intake: IntakeKey
+    ) -> list[_Prepared]:
+        """Seal bodies; large ones in a thread, since many of them at once would keep the loop from everything else."""
+        if max(len(body.content) for body in bodies) < _LARGE_BYTES:
+            return self._prepared(sender, bodies, intake)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_sealers, self._prepared, sender, bodies, intake)
+
+    def _prepared(self, sender: Sender, bodies: Sequence[Body], intake: IntakeKey) -> list[_Prepared]:
+        return [self._prepare(sender, body, intake) for body in bodies]
 
     async def refuse(self, key: RunKey, said: PartSaid, reason: Reason, run_uid: UUID | None) -> ReceiptView:
         """Answer an observation that was refused unread; recorded where the run is known and there is room."""
