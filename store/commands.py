@@ -17,6 +17,7 @@ from store.db import translated
 from store.errors import Malformed
 from store.key_directory import FileKeyDirectory
 from store.services import verify as checking
+from store.services.housekeeping import BucketKeys
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
 from store.up import StackFault, running_stack
@@ -68,6 +69,7 @@ async def check_config(said: argparse.Namespace) -> int:
     """Print the settings, then ask what they name; 1 where something does not suit."""
     settings = settings_of(said)
     _print(settings.describe())
+    _print(f"# the keys in {settings.keys_dir} make expiry final: keep them in no backup and no snapshot")
     faults = FileKeyDirectory(
         settings.keys_dir, settings.keys_copy_dir, token=settings.token_keys_dir
     ).faults()
@@ -75,10 +77,19 @@ async def check_config(said: argparse.Namespace) -> int:
         async with open_services(settings) as services:
             faults += await services.queue.check()
             async with services.database.connection() as connection:
-                faults += await migrate.schema_faults(connection)
+                faults += await migrate.schema_faults(connection) or await _lost_keys(services)
     for fault in faults:
         sys.stderr.write(f"custody: {fault}\n")
     return _FAULTS if faults else _OK
+
+
+async def _lost_keys(services: Services) -> list[str]:
+    live, lost = await BucketKeys(services.database, services.keyring).look()
+    if not lost:
+        return []
+    # All of them: this is the key directory of another store, or its disk is not mounted.
+    counted = f"{len(lost)} of {len(live)} live buckets have no key"
+    return [f"{counted} in {services.settings.keys_dir}: is it this store's, and mounted?"]
 
 
 async def purge(said: argparse.Namespace) -> int:

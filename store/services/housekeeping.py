@@ -1,6 +1,6 @@
 """Small duties: the months of append-only tables, and the daily look at every live bucket's key."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -9,6 +9,7 @@ from store.db import Database
 from store.keyring import Keyring
 from store.logging import logger
 from store.tables import buckets, months, spans
+from store.tables.buckets import Bucket
 
 MONTHS: Final = "months"
 BUCKET_KEYS: Final = "bucket_keys"
@@ -43,13 +44,17 @@ class BucketKeys:
     keyring: Keyring
 
     async def run(self) -> Mapping[str, int]:
-        """Look at every live bucket."""
-        have = self.keyring.bucket_keys()
-        async with self.database.connection() as connection:
-            live = await buckets.live(connection)
-        lost = [bucket for bucket in live if (bucket.scope_id, bucket.bucket_id) not in have]
+        """Look at every live bucket, and name each that nobody can open."""
+        live, lost = await self.look()
         for bucket in lost:
             logger().error(
                 "bucket_key_lost", duty=BUCKET_KEYS, scope_id=bucket.scope_id, bucket=bucket.bucket_id
             )
         return {"live": len(live), "lost": len(lost)}
+
+    async def look(self) -> tuple[Sequence[Bucket], Sequence[Bucket]]:
+        """Return every live bucket, and those of them that have no key."""
+        have = self.keyring.bucket_keys()
+        async with self.database.connection() as connection:
+            live = await buckets.live(connection)
+        return live, [bucket for bucket in live if (bucket.scope_id, bucket.bucket_id) not in have]

@@ -12,7 +12,7 @@ import pytest
 
 from store import logging
 from store.__main__ import main
-from tests.support.duties import scalar
+from tests.support.duties import new_scope, scalar
 
 FAULTY = '{"retention": {"max": 3}, "sampliing": 1}'
 AWAY = "custody: Postgres or the key directory does not do its part (ConnectionRefusedError)\n"
@@ -150,6 +150,7 @@ async def test_check_config_masks_secrets_and_finds_faults(cli: Cli, tmp_path: P
     code, out, error = await cli("check-config")
     assert (code, error) == (0, "")
     assert "CUSTODY_BUCKET_SPAN=1d" in out
+    assert "in no backup and no snapshot" in out
     password = redis_url.split(":")[2].split("@", maxsplit=1)[0]
     assert password not in out + error
 
@@ -158,6 +159,19 @@ async def test_check_config_masks_secrets_and_finds_faults(cli: Cli, tmp_path: P
     code, _, error = await cli("check-config")
     assert code == 1
     assert "open to other users" in error
+
+
+async def test_check_config_notices_the_key_directory_of_another_store(
+    cli: Cli, tmp_path: Path, database_url: str
+) -> None:
+    await new_scope(database_url)
+    assert (await cli("purge", "--now"))[0] == 0
+    assert (await cli("check-config"))[0] == 0
+
+    (tmp_path / "keys").rename(tmp_path / "not-mounted")
+    code, _, error = await cli("check-config")
+    assert code == 1
+    assert "live buckets have no key" in error
 
 
 @pytest.mark.parametrize(
