@@ -38,7 +38,10 @@ class WantedErasure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class ErasureView(msgspec.Struct, frozen=True):
-    """An erasure. Readers are refused from its acceptance on; `purged`: nothing of it is left in any of our copies."""
+    """An erasure. Readers are refused from its acceptance on; `purged`: it is destroyed in every copy of ours.
+
+    What the disk may still hold of it in space that is free is said in docs/operations.md.
+    """
 
     erasure_id: UUID
     target: str
