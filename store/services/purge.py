@@ -11,7 +11,6 @@ Each step is idempotent, in small committed batches, and continued by the next r
 purgers share the work: what one has locked, another leaves alone.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +20,6 @@ from typing import Final
 from uuid import UUID
 
 from policies.reasons import Reason
-from policies.scope_policy import ScopePolicy
 from store.commitments import Identity, leaf
 from store.db import Connection, Database
 from store.keyring import Keyring
@@ -32,6 +30,7 @@ from store.services.reclaiming import reclaim_space
 from store.tables import erasures, log_queue, purging, tombstones
 from store.tables.erasures import Erasure
 from store.tables.purging import Bodiless, ClosedSource, Marked, Target
+from store.tables.scopes import policy_of
 
 DUTY: Final = "purge"
 
@@ -231,5 +230,5 @@ def _those(
 
 
 def _to_destroy(closed: ClosedSource) -> bool:
-    after_s = ScopePolicy.from_document(json.loads(closed.policy)).destroy_after_s
+    after_s = policy_of(closed.policy).destroy_after_s
     return after_s is not None and closed.closed_at + timedelta(seconds=after_s) <= closed.now

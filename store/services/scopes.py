@@ -128,7 +128,7 @@ def scope_from(row: scopes.ScopeRow) -> Scope:
     return Scope(
         scope_id=ScopeId(row.scope_id),
         name=row.name,
-        policy=ScopePolicy.from_document(json.loads(row.policy)),
+        policy=scopes.policy_of(row.policy),
         version=row.policy_version,
         created_at=row.created_at,
         updated_at=row.updated_at,

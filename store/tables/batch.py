@@ -1,6 +1,5 @@
 """What a writer reads ahead of a batch, and reads and locks within its transaction."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +12,7 @@ from policies.revocation import SourceFacts
 from policies.scope_policy import ScopePolicy
 from store.db import Connection
 from store.tables import load
+from store.tables.scopes import policy_of
 
 _SQL: Final = load("batch")
 
@@ -103,7 +103,7 @@ async def source_facts(
 async def scope_policies(connection: Connection, scopes: Collection[UUID]) -> Mapping[UUID, ScopePolicy]:
     """Return what scopes demand now."""
     rows = await connection.fetch(_SQL["scope_policies"], list(scopes))
-    return {row["scope_id"]: ScopePolicy.from_document(json.loads(row["policy"])) for row in rows}
+    return {row["scope_id"]: policy_of(row["policy"]) for row in rows}
 
 
 def _columns(pairs: Collection[tuple[UUID, object]]) -> tuple[list[UUID], list[object]]:

@@ -1,10 +1,15 @@
 """Scopes: tenants or projects, each with the policy that its operators decided."""
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from policies.documents import PolicyFault
+from policies.reasons import Reason
+from policies.scope_policy import ScopePolicy
 from store.db import Connection, Record
+from store.errors import Unavailable
 from store.tables import load
 
 _SQL = load("scopes")
@@ -67,6 +72,17 @@ async def update_policy(connection: Connection, scope: UUID, policy: PolicyRow) 
             _SQL["update_policy"], scope, policy.document, policy.metadata_retention_s, policy.retention_max_s
         )
     )
+
+
+def policy_of(text: str) -> ScopePolicy:
+    """Read a policy as it rests; an outage where a newer version wrote what this one does not know.
+
+    To guess at it could allow what is forbidden, and to call it a caller's fault would be wrong.
+    """
+    try:
+        return ScopePolicy.from_document(json.loads(text))
+    except PolicyFault as fault:
+        raise Unavailable(Reason.STORE_UNAVAILABLE, cause=type(fault).__name__) from None
 
 
 def _row(row: Record | None) -> ScopeRow | None:

@@ -5,12 +5,15 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from policies.documents import PolicyFault
 from policies.kinds import Role
 from policies.scope_policy import ScopePolicy
+from store.errors import Unavailable
 from store.services.scopes import AGE_S, ScopeBook
+from store.tables import batch
 from tests.support.api import Api, bearer, problem, running, settings_for
 from tests.support.outages import postgres_away
 
@@ -176,6 +179,21 @@ async def test_other_processes_see_a_changed_policy_within_a_second(api: Api):
             await asyncio.sleep(0.02)
 
     assert (await api.services.scopes.get(scope.scope_id)).policy.sampling == 0.5
+
+
+async def test_a_policy_that_a_newer_version_wrote_is_an_outage_and_nobodys_fault(
+    api: Api, database_url: str
+):
+    scope = await api.scope()
+    owner = await asyncpg.connect(database_url)
+    await owner.execute("""UPDATE scopes SET policy = policy || '{"newer": true}'""")
+    await owner.close()
+
+    with pytest.raises(Unavailable, match="store_unavailable"):
+        await ScopeBook(api.services.database).get(scope.scope_id)
+    with pytest.raises(Unavailable, match="store_unavailable"):
+        async with api.services.database.connection() as connection:
+            await batch.scope_policies(connection, [scope.scope_id])
 
 
 async def test_the_last_known_policy_stays_in_force_while_postgres_is_away(
