@@ -179,7 +179,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "metadata_retention",
         "400d",
         forms.duration("1s", "36500d"),
-        "new scopes: how long identities and metadata outlive a run's declaration; after it a keyed hash stays",
+        "new scopes: how long receipts are answered and access records kept; metadata is not removed after it yet",
     ),
     Setting(
         "destroy_after",
