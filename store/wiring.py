@@ -30,6 +30,7 @@ from store.services.flushes import Flushes
 from store.services.ingest import Ingest
 from store.services.keys import KeyBook
 from store.services.metrics import Metrics
+from store.services.notes import Notes
 from store.services.outcomes import Outcomes
 from store.services.overview import Overview
 from store.services.paging import Pager
@@ -64,6 +65,7 @@ class Services:
     outcomes: Outcomes
     admission: Admission
     ingest: Ingest
+    notes: Notes
     flushes: Flushes
     bodies: BodyBudget
     erasures: Erasures
@@ -148,7 +150,8 @@ def _services(
     )
     pager = Pager(lambda: keyring.token_key("cursor"))
     access_log = AccessLog(database)
-    ingest = Ingest(queue, keyring, runs, outcomes, receipts)
+    notes = Notes(queue, keyring, runs)
+    ingest = Ingest(notes, keyring, outcomes, receipts)
     return Services(
         settings=settings,
         database=database,
@@ -164,7 +167,8 @@ def _services(
         outcomes=outcomes,
         admission=admission,
         ingest=ingest,
-        flushes=Flushes(admission, ingest),
+        notes=notes,
+        flushes=Flushes(admission, ingest, notes),
         bodies=BodyBudget(settings.body_budget),
         erasures=Erasures(database, keyring, queue),
         overview=Overview(database, settings.canary),

@@ -145,7 +145,7 @@ async def put_attempt(request: AnyRequest) -> Response[NoteView]:
     path = request.path_params
     told = _decoded(await _note_body(request, found, NOTE_BYTES), AttemptState)
     said = StateSaid(path["exchange"], path["attempt"], told.dispatch, told.settlement, told.refs)
-    view = await found.services.ingest.state(found.sender, state_said(said))
+    view = await found.services.notes.state(found.sender, state_said(said))
     if view.reason is not None:
         raise NotCaptured(view.reason, None)
     return Ready(view, 202)
@@ -166,7 +166,7 @@ async def post_gaps(request: AnyRequest) -> Response[Notes]:
     said = [
         flushes.gap_said(gap.get("session"), gap.get("sequences"), gap.get("reason")) for gap in losses.gaps
     ]
-    views = await found.services.ingest.report(found.key, found.run_uid, said)
+    views = await found.services.notes.report(found.key, found.run_uid, said)
     return Ready(Notes(views), 202)
 
 

@@ -22,7 +22,7 @@ from store.errors import CustodyError, Malformed, Unavailable
 from store.ids import caller_id
 from store.queue import RunKey
 from store.services.admission import RunRefused, Sender, Sending
-from store.services.ingest import Gap
+from store.services.notes import Gap
 from store.services.said import PartSaid, part_said
 from store.wiring import Services
 
@@ -158,7 +158,7 @@ async def flush_refused(
     recorded = False
     if numbers is not None:
         session, sequences = numbers
-        recorded = await services.ingest.refuse_range(key, run_uid, Gap(session, sequences, reason))
+        recorded = await services.notes.refuse_range(key, run_uid, Gap(session, sequences, reason))
     return NotCaptured(reason, None, recorded=recorded)
 
 

@@ -15,7 +15,8 @@ from policies.sequences import SequenceSet
 from store.errors import CustodyError, Malformed
 from store.ids import caller_id
 from store.services.admission import Admission, Sender
-from store.services.ingest import Body, Gap, Ingest
+from store.services.ingest import Body, Ingest
+from store.services.notes import Gap, Notes
 from store.services.receipt_view import NoteView, ReceiptView
 from store.services.said import PartSaid, StateSaid, bindings_of, part_said, state_said
 
@@ -56,9 +57,10 @@ def split(flush: bytes, most_frames: int) -> list[msgspec.Raw]:
 class Flushes:
     """Takes flushes, each of one sender."""
 
-    def __init__(self, admission: Admission, ingest: Ingest) -> None:
+    def __init__(self, admission: Admission, ingest: Ingest, notes: Notes) -> None:
         self._admission = admission
         self._ingest = ingest
+        self._notes = notes
 
     async def take(self, sender: Sender, session: str | None, raw: list[msgspec.Raw]) -> list[FrameView]:
         """Answer every frame, in order. All of them go to the queue together, which makes it one call."""
@@ -79,9 +81,9 @@ class Flushes:
         if isinstance(frame, CustodyError):
             return NoteView("unknown", recorded=False, reason=frame.reason)
         if isinstance(frame, Gap):
-            (view,) = await self._ingest.report(sender.key, sender.view.run_uid, [frame])
+            (view,) = await self._notes.report(sender.key, sender.view.run_uid, [frame])
             return view
-        return await self._ingest.state(sender, frame)
+        return await self._notes.state(sender, frame)
 
 
 def _read(raw: msgspec.Raw, session: str | None) -> Frame | CustodyError:

@@ -6,35 +6,28 @@ the same call where there is room, so that a receipt can say whether the store w
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from itertools import chain
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from policies.kinds import Capture, SaidBy
+from policies.kinds import Capture
 from policies.reasons import Reason
-from policies.sequences import SequenceSet
 from store import commitments
 from store.clock import utc_now
 from store.commitments import Identity, IntakeKey
 from store.errors import Corrupt, NotFound, Unavailable
 from store.ids import new_evidence_id
 from store.keyring import Keyring
-from store.queue import ABSENT, Answer, NoteFrame, PartFrame, Queue, RunKey, entries
-from store.queue.entries import GapHeader, PartHeader, StateHeader
+from store.queue import Answer, Frame, PartFrame, RunKey, entries
+from store.queue.entries import PartHeader
 from store.services.admission import Sender
+from store.services.notes import Notes, microseconds, reason_of, refusal_frame
 from store.services.outcomes import Outcomes
-from store.services.receipt_view import NoteView, Outcome, ReceiptView, ReceiptWriter, minted_at
-from store.services.runs import RunBook
-from store.services.said import PartSaid, StateSaid
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-_EXPIRED: Final = Answer("refused", Reason.RETENTION_EXPIRED)
+from store.services.receipt_view import Outcome, ReceiptView, ReceiptWriter, minted_at
+from store.services.said import PartSaid
 
 # From here on compressing takes longer than handing it to a thread, and is done without the interpreter's lock.
 _LARGE_BYTES: Final = 64 * 1024
@@ -49,31 +42,20 @@ class Body(msgspec.Struct, frozen=True, gc=False):
     refused: Reason | None = None
 
 
-class Gap(msgspec.Struct, frozen=True, gc=False):
-    """Numbers of a session that will not come, and why."""
-
-    session: str
-    sequences: SequenceSet
-    reason: Reason
-
-
 class _Prepared(msgspec.Struct, gc=False):
     """A body on its way: the id minted for it, and the frame that goes to the queue."""
 
     body: Body
     evidence: UUID
-    frame: PartFrame | NoteFrame
+    frame: Frame
 
 
 class Ingest:
     """The capture use case of one api process."""
 
-    def __init__(
-        self, queue: Queue, keyring: Keyring, runs: RunBook, outcomes: Outcomes, receipts: ReceiptWriter
-    ) -> None:
-        self._queue = queue
+    def __init__(self, notes: Notes, keyring: Keyring, outcomes: Outcomes, receipts: ReceiptWriter) -> None:
+        self._notes = notes
         self._keyring = keyring
-        self._runs = runs
         self._outcomes = outcomes
         self._receipts = receipts
 
@@ -85,7 +67,7 @@ class Ingest:
         try:
             intake = self._keyring.current_intake_key(utc_now())
             prepared = await self._all_prepared(sender, bodies, intake)
-            answers = await self._append(key, [each.frame for each in prepared])
+            answers = await self._notes.append(key, [each.frame for each in prepared])
         except Unavailable as outage:
             return [self._lost(key, body, outage.reason) for body in bodies]
         return [
@@ -109,71 +91,17 @@ class Ingest:
         evidence = new_evidence_id()
         recorded = False
         if run_uid is not None:
-            recorded = await self._recorded([_gap_frame(key, run_uid, said, reason, evidence)]) == [None]
+            frame = refusal_frame(key, run_uid, said, reason, evidence)
+            recorded = await self._notes.record([frame]) == [None]
         return self._not_captured(key, said, evidence, reason, recorded=recorded)
-
-    async def refuse_range(self, key: RunKey, run_uid: UUID | None, gap: Gap) -> bool:
-        """Record the numbers of a flush that was refused unread; False if the store will not remember."""
-        if run_uid is None:
-            return False
-        unsaid = await self._recorded(_range_frames(key, run_uid, gap, SaidBy.STORE, utc_now()))
-        return not any(unsaid)
-
-    async def report(self, key: RunKey, run_uid: UUID, gaps: Sequence[Gap]) -> list[NoteView]:
-        """Take the runtime's own losses; a union, so that a repeat changes nothing."""
-        now = utc_now()
-        frames = [_range_frames(key, run_uid, gap, SaidBy.CLIENT, now) for gap in gaps]
-        unsaid = iter(await self._recorded(list(chain.from_iterable(frames))))
-        return [_note("gap", [next(unsaid) for _ in each]) for each in frames]
-
-    async def state(self, sender: Sender, said: StateSaid) -> NoteView:
-        """Take what the runtime says of an attempt; ids of others become keyed hashes here and go no further."""
-        header = StateHeader(
-            scope=sender.key.scope.bytes,
-            run_uid=sender.view.run_uid.bytes,
-            run=sender.key.run,
-            exchange=said.exchange,
-            attempt=said.attempt,
-            dispatch=said.dispatch,
-            settlement=said.settlement,
-            refs=[self._ref(sender.key.scope, ref) for ref in said.refs],
-            at=_us(utc_now()),
-        )
-        frame = NoteFrame(sender.key, "state", entries.encode(header), None)
-        return _note("state", await self._recorded([frame]))
-
-    def _ref(self, scope: UUID, ref: str) -> bytes:
-        return commitments.lookup_hash(self._keyring.token_key("lookup"), "ref", scope, ref.encode())
-
-    async def _append(self, key: RunKey, frames: Sequence[PartFrame | NoteFrame]) -> list[Answer]:
-        """Append; where the queue no longer knows the run (it was lost, or forgotten), open it again once."""
-        answers = await self._queue.append(frames)
-        absent = [index for index, answer in enumerate(answers) if answer is ABSENT]
-        if absent and await self._runs.reopen(key) is not None:
-            again = await self._queue.append([frames[index] for index in absent])
-            for index, answer in zip(absent, again, strict=True):
-                # Of the runs that there are, the queue holds all but those past their retention.
-                answers[index] = _EXPIRED if answer is ABSENT else answer
-        return answers
-
-    async def _recorded(self, frames: Sequence[NoteFrame]) -> list[Reason | None]:
-        """Queue notes of one run, and say of each why the store will not remember it; None if it will."""
-        if not frames:
-            return []
-        try:
-            answers = await self._append(frames[0].key, frames)
-        except Unavailable as outage:
-            return [outage.reason] * len(frames)
-        return [None if answer.outcome == "queued" else _reason_of(answer) for answer in answers]
 
     def _prepare(self, sender: Sender, body: Body, key: IntakeKey) -> _Prepared:
         evidence = new_evidence_id()
         reason = _fault(body)
         if reason is not None:
             body = msgspec.structs.replace(body, refused=reason)
-            return _Prepared(
-                body, evidence, _gap_frame(sender.key, sender.view.run_uid, body.said, reason, evidence)
-            )
+            gap = refusal_frame(sender.key, sender.view.run_uid, body.said, reason, evidence)
+            return _Prepared(body, evidence, gap)
         content = bytes(body.content)
         said = body.said
         identity = _identity(sender.key, said)
@@ -204,7 +132,7 @@ class Ingest:
             return self._queued(key, said, prepared.evidence)
         if answer.outcome == "exists" and answer.evidence is not None:
             return await self._repeat(sender, prepared, answer, answer.evidence)
-        reason = _reason_of(answer)
+        reason = reason_of(answer)
         return self._not_captured(key, said, prepared.evidence, reason, recorded=answer.recorded)
 
     async def _repeat(self, sender: Sender, prepared: _Prepared, answer: Answer, first: UUID) -> ReceiptView:
@@ -286,8 +214,8 @@ def _part_header(sender: Sender, said: PartSaid, evidence: UUID) -> PartHeader:
         media_type=said.media_type,
         completeness=said.completeness,
         vantage=said.vantage,
-        captured_at=None if said.captured_at is None else _us(said.captured_at),
-        received_at=_us(minted_at(evidence)),
+        captured_at=None if said.captured_at is None else microseconds(said.captured_at),
+        received_at=microseconds(minted_at(evidence)),
         dispatch=said.dispatch,
         settlement=said.settlement,
         sources=sorted(
@@ -296,59 +224,3 @@ def _part_header(sender: Sender, said: PartSaid, evidence: UUID) -> PartHeader:
         policy_version=sender.ticket.policy_version,
         key_id=bytes.fromhex(sender.key_id),
     )
-
-
-def _gap_frame(key: RunKey, run_uid: UUID, said: PartSaid, reason: Reason, evidence: UUID) -> NoteFrame:
-    header = GapHeader(
-        scope=key.scope.bytes,
-        run_uid=run_uid.bytes,
-        run=key.run,
-        said_by=SaidBy.STORE,
-        reason=reason,
-        session=said.session,
-        first=said.sequence,
-        last=said.sequence,
-        exchange=said.exchange,
-        attempt=said.attempt,
-        kind=said.kind,
-        at=_us(minted_at(evidence)),
-    )
-    return NoteFrame(key, "gap", entries.encode(header), reason)
-
-
-def _range_frames(key: RunKey, run_uid: UUID, gap: Gap, said_by: SaidBy, now: datetime) -> list[NoteFrame]:
-    def header(first: int, last: int) -> GapHeader:
-        return GapHeader(
-            scope=key.scope.bytes,
-            run_uid=run_uid.bytes,
-            run=key.run,
-            said_by=said_by,
-            reason=gap.reason,
-            session=gap.session,
-            first=first,
-            last=last,
-            exchange=None,
-            attempt=None,
-            kind=None,
-            at=_us(now),
-        )
-
-    return [
-        NoteFrame(key, "gap", entries.encode(header(start, stop - 1)), gap.reason)
-        for start, stop in gap.sequences.ranges
-    ]
-
-
-def _reason_of(answer: Answer) -> Reason:
-    return answer.reason or Reason.RUN_NOT_ADMITTED
-
-
-def _note(kind: str, unsaid: Iterable[Reason | None]) -> NoteView:
-    """Answer one note, which may have become several entries: recorded is only what is recorded whole."""
-    reason = next((each for each in unsaid if each is not None), None)
-    return NoteView(kind, recorded=reason is None, reason=reason)
-
-
-def _us(instant: datetime) -> int:
-    # In whole numbers: a float of this size is a microsecond off now and then.
-    return (instant - _EPOCH) // _MICROSECOND
