@@ -1,7 +1,9 @@
 """Whether every stored part has exactly one leaf, and every leaf says what its part was committed to."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -44,6 +46,26 @@ class Sum:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
 
+class Seen:
+    """Which parts were seen, themselves or by a leaf: old ones as a sum, those minted since `since` one by one.
+
+    New ones come while it is counted, so that their sums would always differ.
+    """
+
+    def __init__(self, since: datetime) -> None:
+        self.since = since
+        self.old = Sum()
+        self.new: Counter[Key] = Counter()
+        self._since_ms = int(since.timestamp() * 1000)
+
+    def add(self, key: Key) -> None:
+        """Add one; an id says when it was minted, to the millisecond."""
+        if key[1].int >> 80 < self._since_ms:
+            self.old.add(key)
+        else:
+            self.new[key] += 1
+
+
 def part_of(leaf: Leaf) -> Key | None:
     """Return which part a leaf is about when it was stored; None for other leaves. ValueError for what is no leaf."""
     named = _decoder.decode(leaf.leaf)
@@ -60,11 +82,17 @@ def faults_of(leaves: Sequence[tuple[Leaf, Key]], rows: dict[Key, Committed]) ->
             yield "leaf_mismatch", key
 
 
-async def unmatched(database: Database, batch: int) -> tuple[list[Key], list[Key]]:
-    """Return parts without a leaf, and parts with several. In memory, so only where the sums say that there are some.
+async def unmatched(database: Database, parts: Seen, leaves: Seen, batch: int) -> tuple[list[Key], list[Key]]:
+    """Return parts without a leaf, and parts with several. Parts were seen first: a leaf is committed with its part."""
+    missing, several = set(parts.new - leaves.new), {key for key, times in leaves.new.items() if times > 1}
+    if parts.old != leaves.old:
+        lost, again = await _unmatched(database, batch)
+        missing, several = missing | lost, several | again
+    return sorted(missing), sorted(several)
 
-    Parts are read first: a leaf is committed with its part, so that those of all parts that were seen are there.
-    """
+
+async def _unmatched(database: Database, batch: int) -> tuple[set[Key], set[Key]]:
+    """Do it for all parts there are. In memory, so only where the sums say that there are some."""
     parts: set[Key] = set()
     last = FIRST
     while True:
@@ -75,16 +103,16 @@ async def unmatched(database: Database, batch: int) -> tuple[list[Key], list[Key
             break
         last = keys[-1]
     seen: set[Key] = set()
-    several: list[Key] = []
+    several: set[Key] = set()
     async for leaf in all_leaves(database, batch):
         # What cannot be read is a fault of its own, and was named before.
         with suppress(ValueError):
             key = part_of(leaf)
             if key in seen:
-                several.append(key)
+                several.add(key)
             elif key is not None:
                 seen.add(key)
-    return sorted(parts - seen), several
+    return parts - seen, several
 
 
 async def all_leaves(database: Database, batch: int) -> AsyncIterator[Leaf]:

@@ -1,6 +1,6 @@
 """Whether parts still are what they were committed to: row, body, wrapped secret, ciphertext, content, metadata."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -13,7 +13,7 @@ from store.errors import Corrupt
 from store.keyring import Keyring
 from store.services import marks
 from store.tables import verify as table
-from store.tables.verify import BodyRow, Key, PartRow
+from store.tables.verify import BodyRow, BucketRow, Key, PartRow
 
 # Above what any scope may allow; a frame that holds more is no part of ours.
 _MOST_BYTES: Final = 64 << 20
@@ -28,6 +28,17 @@ async def bodies_of(connection: Connection, parts: list[PartRow]) -> Mapping[Key
     for span_start, keys in by_span.items():
         found |= await table.bodies_of(connection, span_start, keys)
     return found
+
+
+def bucket_faults(row: BucketRow, attached: Collection[datetime], keyring: Keyring) -> Iterator[str]:
+    """Name what is wrong with one bucket."""
+    has_key = keyring.has_bucket_key(row.scope_id, row.bucket_id)
+    if row.state == "live" and not has_key:
+        yield "bucket_key_missing"
+    if row.state == "live" and row.span_start not in attached:
+        yield "partition_missing"
+    if row.state == "destroyed" and has_key:
+        yield "bucket_key_left"
 
 
 def faults_of(part: PartRow, body: BodyRow | None, keyring: Keyring) -> Iterator[str]:

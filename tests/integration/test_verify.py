@@ -10,7 +10,9 @@ import pytest
 from policies.reasons import Reason
 from store.db import SERVICE_ROLE, Database
 from store.errors import Unavailable
+from store.services import verify_log
 from store.services.verify import Report, verify
+from store.tables import verify as table
 from tests.support import factories
 from tests.support.factories import REQUEST, House, queue_at, queue_up
 from tests.support.writers import writing
@@ -132,6 +134,59 @@ async def test_a_lost_bucket_key(house: House) -> None:
         house.keyring.destroy_bucket_key(scope, bucket)
 
     assert {"key_lost", "bucket_key_missing"} <= await found(house)
+
+
+async def test_a_bucket_that_is_made_or_goes_meanwhile_is_no_fault(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, gone = table.buckets_after, await house.value("SELECT bucket_id FROM buckets LIMIT 1")
+
+    async def then_it_goes(*asked: Any) -> list[table.BucketRow]:
+        rows = await look(*asked)
+        house.keyring.destroy_bucket_key(house.scope, gone)
+        await house.execute("UPDATE buckets SET state = 'expired' WHERE bucket_id = $1", gone)
+        return rows
+
+    monkeypatch.setattr(table, "buckets_after", then_it_goes)
+    assert "bucket_key_missing" not in await found(house)
+
+
+async def test_what_is_stored_while_it_counts_makes_it_look_at_new_parts_only(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, run = table.bodies_after, await house.declare()
+
+    async def one_more_comes(*asked: Any) -> list[table.BodyKey]:
+        monkeypatch.setattr(table, "bodies_after", look)
+        await house.persister().persist([house.part(run, b"late")])
+        return await look(*asked)
+
+    async def all_in_memory(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(table, "bodies_after", one_more_comes)
+    monkeypatch.setattr(verify_log, "_unmatched", all_in_memory)
+    report = await check(house)
+    assert (report.sound, report.checked["parts"], report.checked["leaves"]) == (True, 5, 6)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ("DELETE FROM log_queue WHERE id = (SELECT min(id) FROM log_queue)", "leaf_missing"),
+        (
+            "INSERT INTO log_queue (scope_id, leaf) SELECT scope_id, leaf FROM log_queue ORDER BY id LIMIT 1",
+            "leaf_twice",
+        ),
+    ],
+)
+@pytest.mark.parametrize("old", [True, False])
+async def test_one_leaf_that_is_missing_or_there_twice_is_found_among_old_and_new(
+    house: House, change: str, kind: str, old: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.services.verify._NEW", timedelta(days=-1 if old else 1))
+    await house.execute(change)
+    assert [fault.kind for fault in (await check(house)).faults] == [kind]
 
 
 async def test_a_key_that_outlived_its_bucket(house: House) -> None:
