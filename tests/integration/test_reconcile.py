@@ -17,6 +17,7 @@ from store.keyring import Keyring
 from store.queue import PartFrame, Queue, RunKey
 from store.services.buckets import ensure_buckets
 from store.services.reconcile import Reconcile
+from store.tables.runs import DueRun
 from tests.support.duties import (
     duties_database,
     execute,
@@ -230,3 +231,32 @@ async def _open(queue: Queue, scope: UUID, run_uid: UUID) -> None:
         retain_until=datetime.now(UTC) + timedelta(days=1), temporary=False, run_limits=DEFAULT_RUN_LIMITS,
         scope_limits=DEFAULT_SCOPE_LIMITS,
     )  # fmt: skip
+
+
+async def test_many_are_closed_at_once_and_a_fault_is_said_when_the_others_have_ended(
+    scope: UUID, reconcile: Reconcile, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        keep = datetime.now(UTC) + timedelta(days=1)
+        await new_run(database_url, scope, retain_until=keep, state="closing", run=f"r-{number}")
+    await execute(
+        database_url,
+        "UPDATE runs SET closing_at = now() - make_interval(secs => 60 - right(run, 1)::integer)",
+    )
+    close = Reconcile._close
+
+    async def one_fails(self: Reconcile, of: UUID, due: DueRun, *, never: bool) -> bool:
+        if due.run == "r-0":
+            raise ZeroDivisionError
+        return await close(self, of, due, never=never)
+
+    closed = "SELECT count(*) FROM runs WHERE state = 'closed'"
+    with monkeypatch.context() as patch:
+        patch.setattr(Reconcile, "_close", one_fails)
+        with pytest.raises(ZeroDivisionError):
+            await reconcile.run()
+    assert await scalar(database_url, closed) == 3
+
+    assert (await reconcile.run())["closed"] == 6
+    assert await scalar(database_url, closed) == 9
+    assert len(await leaves(database_url)) == 9
