@@ -16,7 +16,7 @@ from policies.kinds import Content, Role
 from policies.reasons import Reason
 from policies.sequences import SequenceSet
 from store.api.headers import clean, declared_length, said_of
-from store.api.identity import authenticated, services
+from store.api.identity import SCOPE_HEADER, authenticated, named_scope, services
 from store.api.problems import NotCaptured
 from store.errors import CustodyError, Malformed, Unavailable
 from store.ids import caller_id
@@ -169,6 +169,9 @@ async def _introduced(connection: Connection) -> tuple[Services, dict[str, str],
     who = await authenticated(connection)
     if who.role is not Role.RUNTIME or who.scope_id is None:
         raise CustodyError(Reason.PERMISSION_DENIED, "only a runtime's key captures")
+    if SCOPE_HEADER in headers:
+        # Whoever names another scope than the key's means content for somebody else.
+        await named_scope(connection)
     return opened, headers, Sending(who.key_id, who.scope_id)
 
 

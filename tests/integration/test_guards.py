@@ -134,6 +134,12 @@ async def test_headers_that_are_wrong_or_unclear_are_refused_unread(
     assert await refusal(runtime, {**expecting(runtime), name: value}) == (status, reason)
 
 
+async def test_another_scope_than_the_keys_is_refused_unread(runtime: Capturing) -> None:
+    headers = expecting(runtime, Custody_Scope="another")
+    assert await refusal(runtime, headers) == (400, "malformed_request")
+    assert (await runtime.put(b"{}", Custody_Scope=runtime.scope.name)).status_code == 202
+
+
 @pytest.mark.parametrize("name", ["Custody-Ticket", "Custody-Session", "Authorization", "Custody-Content"])
 async def test_a_repeated_header_is_refused_unread(runtime: Capturing, name: str) -> None:
     headers = [*expecting(runtime).items(), (name, "one"), (name.lower(), "one")]
