@@ -1,6 +1,7 @@
 """What is hardly HTTP, over a socket: damaged heads, lengths that lie, chunks that are none, bodies that stop."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
@@ -51,7 +52,7 @@ METHODS = st.sampled_from(
 @pytest.fixture(scope="module")
 def journey_settings() -> dict[str, str]:
     # Room for four bodies without a length: if any request keeps its place, that soon shows.
-    return {"body_budget": "1MiB", "flush_bytes": "1MiB", "body_deadline": "100ms"}
+    return {"body_budget": "1MiB", "flush_bytes": "1MiB", "body_deadline": "300ms"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -110,13 +111,23 @@ async def said(
             assert line[9:10] in b"1234", line
     assert runtime.key["Authorization"].encode() not in heard
 
-    async def pieces():
+    await has_room(way, runtime)
+    await way.write()
+
+
+async def has_room(way: Journey, runtime: Capturing) -> None:
+    """A body without a length reserves as much as a part may have; on a busy machine it may also come too late."""
+
+    async def pieces() -> AsyncIterator[bytes]:
         yield b"x" * 100_000
         yield b"y" * 100_000
 
-    answer = await way.client.put(runtime.path("sane"), content=pieces(), headers=runtime.headers())
-    assert answer.is_success, answer.text
-    await way.write()
+    for _ in range(5):
+        answer = await way.client.put(runtime.path("sane"), content=pieces(), headers=runtime.headers())
+        if answer.is_success:
+            return
+        assert answer.json()["reason"] == "interrupted", answer.text
+    raise AssertionError("no body arrives in time any more")
 
 
 async def spoken(port: int, request: bytes, *, leave: bool) -> bytes:
