@@ -52,9 +52,9 @@ async def livez(request: AnyRequest) -> Life:
     opt={OPERATION: {"responses": {"503": answer("It cannot; `missing` says why", "Ready")}}},
 )
 async def readyz(request: AnyRequest) -> Response[Ready]:
-    """Ask Postgres and Redis; 503 with what is missing."""
+    """Ask Postgres, Redis and the key directory; 503 with what is missing."""
     opened = services(request)
-    found = await readiness(opened.database, opened.queue)
+    found = await readiness(opened.database, opened.queue, opened.keyring)
     ready = Ready(not found.missing, list(found.missing), found.canary_age_s)
     return Response(ready, status_code=200 if ready.ready else _UNAVAILABLE, media_type="application/json")
 

@@ -7,10 +7,12 @@ from typing import Final
 
 from store.db import Database
 from store.errors import Unavailable
+from store.keyring import Keyring
 from store.migrate import schema_faults
 from store.queue import Depth, Queue
 from store.services.overview import Overview
 from store.tables import buckets, leases
+from store.tables.buckets import Bucket
 from store.tables.completeness import Day
 from store.tables.leases import LeaseRow
 
@@ -38,9 +40,9 @@ class Gauges:
     unanswered: list[str] = field(default_factory=list)
 
 
-async def readiness(database: Database, queue: Queue) -> Readiness:
-    """Ask Postgres and Redis whether they are as they must be."""
-    (postgres, canary_age_s), redis = await asyncio.gather(_postgres(database), _redis(queue))
+async def readiness(database: Database, queue: Queue, keyring: Keyring) -> Readiness:
+    """Ask Postgres, Redis and the key directory whether they are as they must be."""
+    (postgres, canary_age_s), redis = await asyncio.gather(_postgres(database, keyring), _redis(queue))
     return Readiness([*postgres, *redis], canary_age_s)
 
 
@@ -53,15 +55,28 @@ async def gauges(database: Database, queue: Queue, overview: Overview) -> Gauges
     return found
 
 
-async def _postgres(database: Database) -> tuple[list[str], float | None]:
+async def _postgres(database: Database, keyring: Keyring) -> tuple[list[str], float | None]:
     try:
         async with asyncio.timeout(DEADLINE_S), database.connection() as connection:
             faults = await schema_faults(connection)
             if faults:
                 return faults, None
-            return [], _canary_age_s(await leases.all_leases(connection))
+            canary_age_s = _canary_age_s(await leases.all_leases(connection))
+            bucket = await buckets.next_to_expire(connection)
     except (Unavailable, TimeoutError):
         return ["Postgres does not answer"], None
+    return [] if bucket is None else await _keys(keyring, bucket), canary_age_s
+
+
+async def _keys(keyring: Keyring, bucket: Bucket) -> list[str]:
+    """Look for the key of one live bucket: where there is none, the directory is another store's or not mounted."""
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            if await asyncio.to_thread(keyring.has_bucket_key, bucket.scope_id, bucket.bucket_id):
+                return []
+    except (Unavailable, TimeoutError):
+        pass
+    return ["the key directory has no key of a live bucket: is it this store's, and mounted?"]
 
 
 async def _redis(queue: Queue) -> list[str]:

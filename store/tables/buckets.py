@@ -82,6 +82,11 @@ async def live(connection: Connection) -> list[Bucket]:
     return [_of(row) for row in await connection.fetch(_SQL["live"])]
 
 
+async def next_to_expire(connection: Connection) -> Bucket | None:
+    """Return a live bucket whose end is the next to come; None where there is none."""
+    return _bucket(await connection.fetchrow(_SQL["next_to_expire"]))
+
+
 async def due_spans(connection: Connection, limit: int) -> list[DueSpan]:
     """Return spans whose end has come by database time and that are not wholly destroyed, oldest first."""
     rows = await connection.fetch(_SQL["due_spans"], limit)

@@ -38,6 +38,13 @@ FROM buckets
 WHERE state = 'live'
 ORDER BY scope_id, span_start
 
+-- name: next_to_expire one of the live buckets whose end is the next to come; index buckets_by_end
+SELECT scope_id, bucket_id, span_start, span_end, state
+FROM buckets
+WHERE span_end > now() AND state = 'live'
+ORDER BY span_end
+LIMIT 1
+
 -- name: due_spans spans whose end has come and that still have something to be destroyed, oldest first
 SELECT span_start, min(span_end) AS span_end, bool_or(state = 'expired') AS begun
 FROM buckets

@@ -11,8 +11,9 @@ from policies.kinds import Kind
 from policies.reasons import Reason
 from store import logging
 from store.ids import new_id
+from store.services.buckets import ensure_buckets
 from tests.support.api import problem, running, settings_for
-from tests.support.duties import execute, new_run
+from tests.support.duties import duties_database, execute, keyring_of, new_run
 from tests.support.outages import NO_POSTGRES, NOWHERE, postgres_away
 
 
@@ -50,6 +51,26 @@ async def test_a_database_without_the_schema_is_named(postgres_url: str, redis_u
 
     assert ready.status_code == 503
     assert len(ready.json()["missing"]) == 1
+
+
+async def test_the_key_directory_of_another_store_is_noticed(
+    database_url: str, redis_url: str, keys_dir: Path
+):
+    async with (
+        running(settings_for(database_url, redis_url, keys_dir)) as api,
+        duties_database(database_url) as database,
+    ):
+        await api.scope()
+        await ensure_buckets(database, keyring_of(keys_dir), span_s=86_400)
+        assert (await api.client.get("/readyz")).status_code == 200
+        (keys_dir / "bucket").rename(keys_dir / "away")
+        away = await api.client.get("/readyz")
+        (keys_dir / "bucket").mkdir(mode=0o700)
+        empty = await api.client.get("/readyz")
+
+    for answer in (away, empty):
+        assert answer.status_code == 503
+        assert "key directory" in answer.json()["missing"][0]
 
 
 async def test_it_is_ready_again_when_postgres_is_back(
