@@ -35,7 +35,7 @@ async def killed_under_load(stack: Stack, times: int) -> None:
         for runtime in runtimes:
             books = await books_of(stack, runtime)
             agree(runtime, books)
-            assert not books.waiting
+            assert books.by_outcome().keys() <= {"stored", "capacity_exceeded", "client_queue_full"}
             assert not runtime.told("unanswered")
         await sound(stack)
 
@@ -55,7 +55,7 @@ async def test_killed_twice_under_load_nothing_is_lost_and_nothing_comes_twice(s
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(420)
 async def test_killed_twenty_times_under_load_the_books_agree_each_time(stack):
     await killed_under_load(stack, 20)
 

@@ -18,15 +18,15 @@ async def fill(runtime: Runtime, count: int) -> None:
     await asyncio.gather(*(runtime.put(runtime.observe(b'{"part": %d}' % number)) for number in range(count)))
 
 
-async def taken_over(stack: Stack) -> None:
-    """Wait until some entry was delivered to a second writer."""
+async def delivered(stack: Stack, times: int) -> None:
+    """Wait until writers have taken some entry over from each other so often."""
 
     async def look() -> bool:
         with stack.redis() as client:
             pending = client.xpending_range("custody:{q0}:entries", "writers", "-", "+", 1000)
-        return any(entry["times_delivered"] > 1 for entry in pending)
+        return any(entry["times_delivered"] >= times for entry in pending)
 
-    await until(look, "an entry is taken over")
+    await until(look, f"an entry is delivered {times} times")
 
 
 async def stored_whole(here: Site, runtime: Runtime, queued: int) -> None:
@@ -56,7 +56,7 @@ async def test_the_queue_fills_refuses_and_is_stored_whole_afterwards(open_stack
         await only_outages(here, reader)
         # Others come, and take over what the first holds and cannot write.
         stack.writer()
-        await taken_over(stack)
+        await delivered(stack, 2)
         stack.start_postgres()
 
         await drained(stack)
@@ -64,6 +64,23 @@ async def test_the_queue_fills_refuses_and_is_stored_whole_afterwards(open_stack
         await stored_whole(here, other, 19)
         # And it goes on as before.
         assert (await one.put(one.observe(b"{}"), Prefer="wait=5")).capture == "stored"
+        await sound(stack)
+
+
+@pytest.mark.long
+async def test_however_many_writers_hold_a_part_while_it_is_away_none_gives_it_up(open_stack):
+    stack = await open_stack(own=True, max_deliveries="1", reclaim_idle="100ms")
+    async with site(stack) as here:
+        runtime = await here.runtime("run")
+        await fill(runtime, 3)
+        assert runtime.counts() == {"queued": 3}
+        stack.stop_postgres()
+        for _ in range(4):
+            stack.writer()
+        await delivered(stack, 7)
+        stack.start_postgres()
+        await drained(stack)
+        await stored_whole(here, runtime, 3)
         await sound(stack)
 
 
