@@ -79,7 +79,9 @@ def read_identity(key: bytes, question: Question, text: str, now: datetime) -> I
     return _read(_identity_decoder, key, question, text, now)
 
 
-def _read(decoder: "msgspec.msgpack.Decoder[_Any]", key: bytes, question: Question, text: str, now: datetime) -> _Any:
+def _read(
+    decoder: "msgspec.msgpack.Decoder[_Any]", key: bytes, question: Question, text: str, now: datetime
+) -> _Any:
     payload = tokens.verified(PREFIX, key, text, question.bytes())
     if payload is None:
         raise errors.Malformed(Reason.CURSOR_INVALID)
