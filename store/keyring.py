@@ -34,7 +34,7 @@ class _Remembered:
     """Secrets by name, each for at most REMEMBERED_S; the oldest make room."""
 
     clock: Callable[[], float]
-    kept: dict[str, tuple[bytes, float]] = field(default_factory=dict)
+    kept: dict[str, tuple[bytes, float]] = field(default_factory=dict, repr=False)
 
     def get(self, name: str) -> bytes | None:
         found = self.kept.get(name)

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -71,7 +71,7 @@ class Made:
     """A key with the text that is shown only now."""
 
     row: KeyRow
-    text: str
+    text: str = field(repr=False)
 
 
 class KeyBook:

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from policies.kinds import Role
-from store.services.keys import COMMAND_LINE, KEY_TEXT
+from store.services.keys import COMMAND_LINE, KEY_TEXT, Wanted
 from store.tables import operator_actions
-from tests.support.api import Api, bearer, problem, running, settings_for
+from tests.support.api import DAY, Api, bearer, problem, running, settings_for
 from tests.support.outages import postgres_away
 
 REFRESH = "200ms"
@@ -53,6 +53,11 @@ async def test_the_text_of_a_key_has_its_form_and_only_its_digest_is_kept(api: A
     )
     await connection.close()
     assert found["secret"] not in row
+
+
+async def test_the_text_of_a_key_is_in_no_repr(api: Api):
+    created = await api.services.keys.create(Wanted(Role.OPERATOR, None, DAY), COMMAND_LINE)
+    assert created.text.rpartition("_")[2] not in repr(created)
 
 
 NOT_KNOWN = [
