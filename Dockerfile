@@ -20,11 +20,12 @@ ENV PATH=/opt/custody/bin:$PATH \
     PYTHONPATH=/srv/custody \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
+    MALLOC_ARENA_MAX=1 \
     CUSTODY_DATA_DIR=/var/lib/custody \
     CUSTODY_KEYS_DIR=/var/lib/custody/keys \
     CUSTODY_KEYS_COPY_DIR=/var/lib/custody/keys-copy
 USER custody
 EXPOSE 8750
 CMD ["granian", "--interface", "asgi", "--factory", "--loop", "uvloop", "--no-ws", "--host", "0.0.0.0", \
-     "--port", "8750", "--backlog", "4096", "--backpressure", "4096", "--log-level", "warning", \
-     "store.api.app:create_app"]
+     "--port", "8750", "--backlog", "4096", "--backpressure", "4096", "--http1-buffer-size", "18432", \
+     "--log-level", "warning", "store.api.app:create_app"]

@@ -28,7 +28,7 @@ from store.migrate import migrate
 from store.services.buckets import ensure_buckets
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
-from store.up.processes import commands
+from store.up.processes import MEMORY, commands
 from store.wiring import Services, open_services
 
 API: Final = "store.api.app:create_app"
@@ -248,7 +248,7 @@ async def _execute(url: str, statement: str) -> None:
 
 def _environment(ours: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CUSTODY_")}
-    return {**kept, **ours, "PYTHONPATH": str(_ROOT)}
+    return {**kept, **MEMORY, **ours, "PYTHONPATH": str(_ROOT)}
 
 
 def _free_port() -> int:

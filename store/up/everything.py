@@ -19,7 +19,7 @@ from store.embedded import EmbeddedFault, Server, start_postgres, start_valkey
 from store.up import place
 from store.up.first_start import prepare
 from store.up.place import StackFault
-from store.up.processes import ROOT, Child, Say, commands
+from store.up.processes import MEMORY, ROOT, Child, Say, commands
 
 _READY_S: Final = 90.0
 _FALLS: Final = 3
@@ -77,7 +77,9 @@ async def _run(settings: Settings, changes: dict[str, str], wanted: Wanted) -> N
         keys = await _or_stopped(stop, prepare(settings, say))
         if stop.is_set():
             return
-        environment = environment_of_child({**changes, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"})
+        environment = environment_of_child(
+            {**MEMORY, **changes, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        )
         stack.enter_context(place.told(settings.data_dir, changes))
         children = await stack.enter_async_context(_processes(settings, environment, wanted, say))
         if not await _ready(settings, children, stop):

@@ -119,6 +119,10 @@ def _end_with(parent: int) -> Callable[[], None]:
     return before_exec
 
 
+# One arena for all threads: with several, bodies that came and went leave each of them as large as its worst moment.
+MEMORY: Final = {"MALLOC_ARENA_MAX": "1"}
+
+
 def commands(host: str, port: int, *, duties: bool) -> dict[str, list[str]]:
     """Return the command line of each process; they are stopped in this order."""
     python = sys.executable
@@ -127,6 +131,8 @@ def commands(host: str, port: int, *, duties: bool) -> dict[str, list[str]]:
         "--host", host, "--port", str(port), "--workers", "1",
         # Idle connections count against it too: far more of them than requests are worked on at once.
         "--backlog", "4096", "--backpressure", "4096",
+        # What a connection may hold of a body that nobody has asked for yet; the headers must fit too.
+        "--http1-buffer-size", "18432",
         "--no-access-log", "--log-level", "warning", "--workers-kill-timeout", "10",
         "store.api.app:create_app",
     ]  # fmt: skip
