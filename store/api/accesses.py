@@ -8,7 +8,19 @@ from litestar.params import QueryParameter
 
 from policies.kinds import Role
 from store.api.identity import requires, services
-from store.api.reading import PAGING, AnyRequest, Order, answered, asked, only, reader_of
+from store.api.reading import (
+    PAGING,
+    AnyRequest,
+    CursorText,
+    Limit,
+    OrderWord,
+    Since,
+    Until,
+    answered,
+    asked,
+    only,
+    reader_of,
+)
 from store.errors import Malformed
 from store.ids import caller_id
 from store.services.access import AccessItem
@@ -22,11 +34,11 @@ async def list_accesses(
     request: AnyRequest,
     evidence: Annotated[UUID | None, QueryParameter()] = None,
     key: Annotated[str | None, QueryParameter(name="key_id", max_length=128)] = None,
-    since: Annotated[str | None, QueryParameter(name="from", max_length=64)] = None,
-    until: Annotated[str | None, QueryParameter(name="to", max_length=64)] = None,
-    order: Annotated[Order, QueryParameter(name="order")] = "newest",
-    limit: Annotated[int, QueryParameter(ge=1, le=200)] = USUAL,
-    cursor: Annotated[str | None, QueryParameter(name="cursor", max_length=1024)] = None,
+    since: Since = None,
+    until: Until = None,
+    order: OrderWord = "newest",
+    limit: Limit = USUAL,
+    cursor: CursorText = None,
 ) -> Response[Page[AccessItem]]:
     """One page of access records, of reads and of refused ones; with a key it may be short and have a next."""
     only(request, PAGING | {"evidence", "key_id"})

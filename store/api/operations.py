@@ -9,12 +9,10 @@ from litestar import Router, get, post
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from policies.kinds import Kind, Role
-from store import cursor
 from store.api.documents import MOST_BYTES, unambiguous
 from store.api.identity import caller, named_scope, requires, scope_of, services
-from store.api.reading import AnyRequest, evidence_of, only
-from store.clock import utc_now
-from store.cursor import IdentityCursor, Question
+from store.api.listing import listing
+from store.api.reading import AnyRequest, CursorText, Limit, evidence_of, only
 from store.errors import Malformed
 from store.ids import caller_id
 from store.services.erasures import Asked, Named, StoredPart, WholeRun
@@ -114,21 +112,14 @@ async def get_erasure(request: AnyRequest, erasure: FromPath[str]) -> ErasureVie
 
 
 @get("/", operation_id="listErasures", summary="Erasures, newest first")
-async def list_erasures(
-    request: AnyRequest,
-    limit: Annotated[int, QueryParameter(ge=1, le=200)] = USUAL,
-    after: Annotated[str | None, QueryParameter(name="cursor", max_length=1024)] = None,
-) -> ErasureList:
+async def list_erasures(request: AnyRequest, limit: Limit = USUAL, cursor: CursorText = None) -> ErasureList:
     """Return some of the scope's erasures."""
     only(request, {"limit", "cursor"})
-    opened, who, scope = services(request), caller(request), await scope_of(request)
-    question = Question(scope.scope_id, who.key_id, who.clearances, "erasures", (), "newest")
-    key, now = opened.keyring.token_key("cursor"), utc_now()
-    start = None if after is None else UUID(cursor.read_identity(key, question, after, now).exchange)
-    page = await opened.erasures.page(scope.scope_id, start, limit)
-    following = None
-    if page.next_id is not None:
-        following = cursor.sign(key, question, IdentityCursor(str(page.next_id), "", "", now))
+    erasures = await listing(request, "erasures")
+    after = erasures.after(cursor)
+    start = None if after is None else UUID(after.exchange)
+    page = await services(request).erasures.page(erasures.scope, start, limit)
+    following = erasures.following(None if page.next_id is None else str(page.next_id))
     return ErasureList([_view(row) for row in page.rows], following)
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlencode
 from uuid import UUID
 
 from litestar import Request, Response
+from litestar.params import QueryParameter
 
 from policies.kinds import Role
 from store.api.identity import caller, scope_of
@@ -16,6 +17,12 @@ from store.services.paging import USUAL, Asked, Page, Reader
 AnyRequest = Request[Any, Any, Any]
 Order = Literal["newest", "oldest"]
 Item = TypeVar("Item")
+
+Limit = Annotated[int, QueryParameter(ge=1, le=200)]
+CursorText = Annotated[str | None, QueryParameter(name="cursor", max_length=1024)]
+Since = Annotated[str | None, QueryParameter(name="from", max_length=64)]
+Until = Annotated[str | None, QueryParameter(name="to", max_length=64)]
+OrderWord = Annotated[Order, QueryParameter(name="order")]
 
 READERS: Final = (Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR, Role.OPERATOR)
 PAGING: Final = frozenset({"order", "limit", "cursor", "from", "to"})

@@ -14,7 +14,11 @@ from store.api.reading import (
     PAGING,
     READERS,
     AnyRequest,
-    Order,
+    CursorText,
+    Limit,
+    OrderWord,
+    Since,
+    Until,
     answered,
     asked,
     evidence_of,
@@ -38,11 +42,6 @@ _PART_FILTERS = frozenset({"run", "exchange", "attempt", "kind", "label"}) | WIT
 _REF_BYTES = 200
 _LABEL_CHARACTERS = 400
 
-Limit = Annotated[int, QueryParameter(ge=1, le=200)]
-CursorText = Annotated[str | None, QueryParameter(name="cursor", max_length=1024)]
-Since = Annotated[str | None, QueryParameter(name="from", max_length=64)]
-Until = Annotated[str | None, QueryParameter(name="to", max_length=64)]
-OrderWord = Annotated[Order, QueryParameter(name="order")]
 Word = Annotated[str | None, QueryParameter(max_length=_LABEL_CHARACTERS)]
 
 

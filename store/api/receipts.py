@@ -1,24 +1,20 @@
 """What became of what was posted, by receipt and for a whole run: for the runtime that posted it and who reviews it."""
 
-from typing import Annotated, Any, Final
+from typing import Final
 
 import msgspec
-from litestar import Request, Response, Router, get
-from litestar.params import FromPath, QueryParameter
+from litestar import Response, Router, get
+from litestar.params import FromPath
 
 from policies.kinds import Role
-from store import cursor
-from store.api.identity import caller, requires, scope_of, services
-from store.clock import utc_now
-from store.cursor import IdentityCursor, Question
+from store.api.identity import requires, scope_of, services
+from store.api.listing import listing
+from store.api.reading import READERS, AnyRequest, CursorText, Limit
 from store.ids import caller_id
 from store.queue import RunKey
 from store.services.receipt_view import ReceiptView
 
-_READERS: Final = (Role.RUNTIME, Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR, Role.OPERATOR)
 _DEFAULT_LIMIT: Final = 100
-
-AnyRequest = Request[Any, Any, Any]
 
 
 class ReceiptPage(msgspec.Struct, frozen=True):
@@ -30,7 +26,7 @@ class ReceiptPage(msgspec.Struct, frozen=True):
 
 @get(
     "/v1/receipts/{receipt:str}",
-    guards=[requires(*_READERS)],
+    guards=[requires(Role.RUNTIME, *READERS)],
     operation_id="getReceipt",
     summary="What became of one observation",
 )
@@ -42,30 +38,19 @@ async def get_receipt(request: AnyRequest, receipt: FromPath[str]) -> ReceiptVie
 
 @get(
     "/v1/runs/{run:str}/receipts",
-    guards=[requires(*_READERS)],
+    guards=[requires(Role.RUNTIME, *READERS)],
     operation_id="listReceipts",
     summary="What became of a run's observations",
 )
 async def list_receipts(
-    request: AnyRequest,
-    run: FromPath[str],
-    limit: Annotated[int, QueryParameter(ge=1, le=200)] = _DEFAULT_LIMIT,
-    after: Annotated[str | None, QueryParameter(name="cursor", max_length=1024)] = None,
+    request: AnyRequest, run: FromPath[str], limit: Limit = _DEFAULT_LIMIT, cursor: CursorText = None
 ) -> Response[ReceiptPage]:
     """List receipts by exchange, attempt and kind: stored, waiting, and refused ones that a gap names."""
-    opened = services(request)
-    scope, who = await scope_of(request), caller(request)
-    key = RunKey(scope.scope_id, caller_id(run))
-    question = Question(scope.scope_id, who.key_id, who.clearances, "receipts", (("run", run),), "oldest")
-    token = opened.keyring.token_key("cursor")
-    now = utc_now()
-    start = None
-    if after is not None:
-        last = cursor.read_identity(token, question, after, now)
-        start = (last.exchange, last.attempt, last.kind)
-    views, end = await opened.outcomes.of_run(key, start, limit)
-    following = None if end is None else cursor.sign(token, question, IdentityCursor(*end, now))
-    return Response(ReceiptPage(views, following))
+    receipts = await listing(request, "receipts", ("run", caller_id(run)))
+    after = receipts.after(cursor)
+    start = None if after is None else (after.exchange, after.attempt, after.kind)
+    views, end = await services(request).outcomes.of_run(RunKey(receipts.scope, run), start, limit)
+    return Response(ReceiptPage(views, receipts.following(end)))
 
 
 router = Router("/", route_handlers=[get_receipt, list_receipts], tags=["capture"])

@@ -5,15 +5,13 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 from litestar import Router, get, post, put
-from litestar.params import FromPath, JSONBody, QueryParameter
+from litestar.params import FromPath, JSONBody
 
 from policies.kinds import Role
-from store import cursor
 from store.api.documents import MOST_BYTES, unambiguous
 from store.api.identity import caller, requires, scope_of, services
-from store.api.reading import AnyRequest, only
-from store.clock import utc_now
-from store.cursor import IdentityCursor, Question
+from store.api.listing import listing
+from store.api.reading import AnyRequest, CursorText, Limit, only
 from store.ids import caller_id
 from store.services.paging import USUAL
 from store.tables.sources import SourceRow, VersionRow
@@ -68,22 +66,14 @@ class SourceList(msgspec.Struct, frozen=True):
 
 
 @get("/", operation_id="listSources", summary="Sources by id")
-async def list_sources(
-    request: AnyRequest,
-    limit: Annotated[int, QueryParameter(ge=1, le=200)] = USUAL,
-    after: Annotated[str | None, QueryParameter(name="cursor", max_length=1024)] = None,
-) -> SourceList:
+async def list_sources(request: AnyRequest, limit: Limit = USUAL, cursor: CursorText = None) -> SourceList:
     """Return some of the scope's sources."""
     only(request, {"limit", "cursor"})
-    opened, who, scope = services(request), caller(request), await scope_of(request)
-    question = Question(scope.scope_id, who.key_id, who.clearances, "sources", (), "oldest")
-    key, now = opened.keyring.token_key("cursor"), utc_now()
-    start = "" if after is None else cursor.read_identity(key, question, after, now).exchange
-    page = await opened.sources.page(scope.scope_id, start, limit)
-    following = (
-        None if page.last is None else cursor.sign(key, question, IdentityCursor(page.last, "", "", now))
-    )
-    return SourceList([_item(row) for row in page.rows], following)
+    sources = await listing(request, "sources")
+    after = sources.after(cursor)
+    start = "" if after is None else after.exchange
+    page = await services(request).sources.page(sources.scope, start, limit)
+    return SourceList([_item(row) for row in page.rows], sources.following(page.last))
 
 
 @get("/{source:str}", operation_id="getSource", summary="One source and its versions")
