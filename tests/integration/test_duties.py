@@ -16,12 +16,12 @@ from store.errors import Unavailable
 from store.forms import Secret
 from store.queue import Queue
 from store.services import duties as service
-from store.services import housekeeping
 from store.services.buckets import ensure_buckets
 from store.services.duties import INTERRUPTED, LEASE_LOST, OK, SKIPPED, perform
 from store.services.housekeeping import BucketKeys, Months
 from store.services.intake_keys import AHEAD_HOURS, IntakeKeys
 from store.services.standing import EVERY_S
+from store.tables import spans
 from tests.support.duties import duties_database, execute, keyring_of, new_scope, scalar
 from tests.support.logs import heard
 from workers import duties as process
@@ -216,7 +216,7 @@ async def test_the_next_month_is_made_on_every_day_of_this_one(
     async def then(_: object) -> datetime:
         return today
 
-    monkeypatch.setattr(housekeeping.spans, "database_now", then)
+    monkeypatch.setattr(spans, "database_now", then)
     await Months(database).run()
     following = today.replace(year=today.year + today.month // 12, month=today.month % 12 + 1, day=1)
     for month in (today, following):

@@ -27,7 +27,7 @@ async def test_a_scope_out_of_reach_is_not_even_looked_up(
             await api.client.get(f"/v1/scopes/{name}", headers=operator) for name in ("theirs", "nobodys")
         ]
         own = await api.client.get("/v1/scopes/scope-one", headers=operator)
-        body = {"policy": {}}
+        body: dict[str, object] = {"policy": {}}
         answers += [
             await api.client.put(f"/v1/scopes/{name}/policy", json=body, headers=operator)
             for name in ("theirs", "nobodys")

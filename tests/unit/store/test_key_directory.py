@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,12 @@ def test_many_are_destroyed_in_one_look_at_each_directory(directory, places, mon
         directory.create("bucket", name, SECRET)
     looked: list[Path] = []
     look = Path.iterdir
-    monkeypatch.setattr(Path, "iterdir", lambda place: looked.append(place) or look(place))
+
+    def noting(place: Path) -> Iterator[Path]:
+        looked.append(place)
+        return look(place)
+
+    monkeypatch.setattr(Path, "iterdir", noting)
     directory.destroy("bucket", *names)
     monkeypatch.undo()
     assert [files(place) for place in places] == [["other"], ["other"]]
