@@ -1,7 +1,9 @@
 """`python -m bench [name …]`: measure, print `name value target` a line, and keep docs/performance.md."""
 
 import argparse
+import asyncio
 import importlib
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -41,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _measured(names: Sequence[str], wanted: argparse.Namespace) -> list[Figure]:
     figures: list[Figure] = []
+    _stop_in_order()
     contents = content.supply(wanted.corpus, _SEED)
     async with stack.running() as servers, AsyncExitStack() as exits:
         setting = Setting(servers, contents, exits, wanted.rounds)
@@ -53,6 +56,13 @@ async def _measured(names: Sequence[str], wanted: argparse.Namespace) -> list[Fi
                 print(f"# {figure.told}\n{figure.line()}", flush=True)
             figures += found
     return figures
+
+
+def _stop_in_order() -> None:
+    """Told to end, take the servers and processes down too, as at Ctrl-C."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,5 +81,5 @@ def _parser() -> argparse.ArgumentParser:
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(130)
