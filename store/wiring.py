@@ -149,7 +149,7 @@ def _services(
         Disk(database, settings.disk_limit),
     )
     pager = Pager(lambda: keyring.token_key("cursor"))
-    access_log = AccessLog(database)
+    access_log, metrics = AccessLog(database), Metrics()
     notes = Notes(queue, keyring, runs)
     ingest = Ingest(notes, keyring, outcomes, receipts)
     return Services(
@@ -158,7 +158,7 @@ def _services(
         duties_database=duties_database,
         queue=queue,
         keyring=keyring,
-        metrics=Metrics(),
+        metrics=metrics,
         scopes=scopes,
         keys=KeyBook(database, refresh=settings.key_refresh, grace=settings.key_grace),
         runs=runs,
@@ -174,7 +174,7 @@ def _services(
         overview=Overview(database, settings.canary),
         readback=Readback(database, pager, examined=settings.page_examined),
         run_reads=RunReads(database, pager, keyring, examined=settings.page_examined),
-        content=ContentReads(database, keyring, access_log),
+        content=ContentReads(database, keyring, access_log, metrics),
         access_log=access_log,
         accesses=AccessPages(database, pager, examined=settings.page_examined),
     )

@@ -15,7 +15,7 @@ from litestar.utils.path import normalize_path
 
 from policies.documents import PolicyFault
 from policies.reasons import READ_STATUS, RETRYABLE, STATUS, Reason, read_status, retryable
-from store.errors import Corrupt, CustodyError, Gone, RowRefused, Unavailable
+from store.errors import CustodyError, Gone, RowRefused, Unavailable
 from store.logging import logger
 from store.services.receipt_view import ReceiptView
 
@@ -117,8 +117,6 @@ def _on_custody_error(request: Request[Any, Any, Any], error: CustodyError) -> R
         logger().warning(
             "unavailable" if reason in RETRYABLE else "corrupt", reason=reason.value, cause=cause
         )
-    if isinstance(error, Corrupt):
-        request.app.state.services.metrics.corrupt(reason)
     _note(request, reason)
     return problem_response(
         reason,

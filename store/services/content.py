@@ -21,6 +21,7 @@ from store.db import Database
 from store.errors import Corrupt, CustodyError, Gone, Malformed, NotFound, Refused
 from store.keyring import Keyring
 from store.services.access import READ, AccessLog
+from store.services.metrics import Metrics
 from store.services.paging import Reader
 from store.services.part_views import decide
 from store.services.readback import PartIdentity, key_of
@@ -65,10 +66,11 @@ class ContentView:
 class ContentReads:
     """Opens one part at a time for one reader."""
 
-    def __init__(self, database: Database, keyring: Keyring, accesses: AccessLog) -> None:
+    def __init__(self, database: Database, keyring: Keyring, accesses: AccessLog, metrics: Metrics) -> None:
         self._database = database
         self._keyring = keyring
         self._accesses = accesses
+        self._metrics = metrics
         self._rows: Together[Key, ReadRow | None] = Together(self._read, most=_MOST_TOGETHER, lanes=_LANES)
 
     async def read(self, reader: Reader, named: UUID | PartIdentity, purpose: str | None) -> ContentView:
@@ -78,6 +80,8 @@ class ContentReads:
         try:
             view = await self._opened(reader, row, purpose)
         except CustodyError as refusal:
+            if isinstance(refusal, Corrupt):
+                self._metrics.corrupt(refusal.reason)
             await self._record(reader, row, purpose, refusal.reason.value)
             raise
         await self._record(reader, row, purpose, READ)
