@@ -285,7 +285,7 @@ async def test_what_does_not_open_is_at_fault_and_its_neighbours_are_not(house: 
     run = await house.declare()
     good, bad = house.part(run, b"good", exchange="good"), house.part(run, b"bad", exchange="bad")
     assert bad.sealed is not None
-    damaged = type(bad)(bad.id, bad.type, bad.header, bad.sealed[:-1] + b"\x00", None)
+    damaged = type(bad)(bad.id, bad.type, bad.header, bad.sealed[:-1] + bytes([bad.sealed[-1] ^ 1]), None)
 
     done = await house.persister().persist([good, damaged])
 
