@@ -89,7 +89,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
     port = free_port()
     command = [
         str(valkey._program()), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(tmp_path), "--cluster-enabled",
-        "yes", "--appendonly", "yes", "--stream-node-max-entries", "1", "--maxmemory-policy", "noeviction", "--logfile",
+        "yes", "--cluster-port", str(free_port()), "--appendonly", "yes", "--stream-node-max-entries", "1", "--maxmemory-policy", "noeviction", "--logfile",
         str(tmp_path / "log"),
     ]  # fmt: skip
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
