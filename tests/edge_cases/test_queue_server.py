@@ -87,11 +87,15 @@ async def test_a_server_that_would_forget_is_a_loud_fault_of_health(way: Journey
 def cluster(tmp_path: Path) -> Iterator[str]:
     """One node of a cluster, which has no slots yet."""
     port = free_port()
+    # The bus's own port is 10,000 above by itself, which is none for high ones.
+    settings = {
+        "port": port, "cluster-port": free_port(), "bind": "127.0.0.1", "dir": tmp_path, "logfile": tmp_path / "log",
+        "cluster-enabled": "yes", "appendonly": "yes", "stream-node-max-entries": 1, "maxmemory-policy": "noeviction",
+    }  # fmt: skip
     command = [
-        str(valkey._program()), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(tmp_path), "--cluster-enabled",
-        "yes", "--cluster-port", str(free_port()), "--appendonly", "yes", "--stream-node-max-entries", "1", "--maxmemory-policy", "noeviction", "--logfile",
-        str(tmp_path / "log"),
-    ]  # fmt: skip
+        str(valkey._program()),
+        *(word for name, value in settings.items() for word in (f"--{name}", str(value))),
+    ]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         yield f"redis://127.0.0.1:{port}"
