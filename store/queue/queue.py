@@ -198,8 +198,3 @@ class Queue:
     async def rewrite_file(self) -> None:
         """Have the append-only file written anew and wait for it: it then holds nothing that was settled before."""
         await self._upkeep.rewrite_file()
-
-    @property
-    def unreadable(self) -> int:
-        """How many deliveries this process left to a newer writer since it began."""
-        return self._writing.unreadable

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from redis import exceptions
 
+from store.logging import logger
 from store.queue.connection import BLOCK_S, CALL_S, Links, translated
 from store.queue.entries import Entry, read
 from store.queue.frames import Settlement
@@ -25,7 +26,6 @@ class Writing:
         self._links = links
         self._keys = keys
         self._reclaim_from = dict.fromkeys(keys, _START)
-        self.unreadable = 0
 
     async def take(self, shard: int, consumer: str, count: int, block_ms: int) -> list[Entry]:
         """Deliver entries that nobody has had."""
@@ -104,14 +104,17 @@ class Writing:
 
     def _entries(self, delivered: Iterable[Any], deliveries: Mapping[bytes, int]) -> list[Entry]:
         """Read what was delivered; what a newer version wrote stays pending, for a newer writer to take over."""
-        entries = []
+        entries, left = [], 0
         for entry_id, fields in delivered:
             pairs = fields if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True))
             entry = read(entry_id, pairs, deliveries.get(entry_id, 1))
             if entry is None:
-                self.unreadable += 1
+                left += 1
             else:
                 entries.append(entry)
+        if left:
+            # Without a newer writer they wait for ever: somebody must hear of it.
+            logger().warning("entries_left_to_a_newer_writer", count=left)
         return entries
 
     async def _read_group(self, shard: int, consumer: str, count: int, block_ms: int) -> Any:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from policies.limits import RunLimits, ShardLimits
 from policies.reasons import Reason
@@ -146,9 +147,10 @@ async def test_what_a_newer_version_wrote_stays_for_a_newer_writer(
     await open_run(queue, key)
     await queue._links.calls.xadd(ENTRIES, fields)  # type: ignore[arg-type]
     await queue.append([part(key)])
-    (entry,) = await queue.take(0, "w", 10, 0)
+    with capture_logs() as lines:
+        (entry,) = await queue.take(0, "w", 10, 0)
     assert entry.type == "part"
-    assert queue.unreadable == 1
+    assert [(line["event"], line["count"]) for line in lines] == [("entries_left_to_a_newer_writer", 1)]
     await queue.settle(0, [entry.settle("stored")])
     pending = await queue._links.calls.xpending(ENTRIES, "writers")
     assert pending["pending"] == 1
