@@ -37,7 +37,7 @@ from store.api.schema import OPERATION
 from store.errors import Malformed, Refused
 from store.services import flushes
 from store.services.ingest import Body
-from store.services.receipt_view import NoteView, ReceiptView
+from store.services.receipt_view import FirstReceipt, NoteView, ReceiptView
 from store.services.said import StateSaid, state_said
 from store.wiring import Services
 
@@ -194,6 +194,7 @@ async def _note_body(request: AnyRequest, found: Admitted | Reporting, most_byte
 async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[ReceiptView]:
     """Answer a receipt; where the caller wants to wait and there is something to wait for, wait first."""
     services = found.services
+    again = isinstance(receipt, FirstReceipt)
     status = _STATUS[receipt.capture]
     wait_s = wait_of(found.headers, services.settings.wait_max.total_seconds())
     if receipt.capture is Capture.QUEUED and wait_s:
@@ -206,6 +207,8 @@ async def _receipted(found: Admitted, receipt: ReceiptView) -> Response[ReceiptV
     # What a writer finds out by itself (write_failed) is no refusal of the request: its receipt is the answer.
     if receipt.reason is not None and receipt.reason in STATUS:
         raise NotCaptured(receipt.reason, receipt)
+    # The same bytes again get the first receipt, and a status that says so.
+    status = 200 if again else status
     return Ready(receipt, status, {"Location": f"/v1/receipts/{receipt.receipt}"})
 
 

@@ -26,7 +26,7 @@ from store.queue.entries import PartHeader
 from store.services.admission import Sender
 from store.services.notes import Notes, microseconds, reason_of, refusal_frame
 from store.services.outcomes import Outcomes
-from store.services.receipt_view import Outcome, ReceiptView, ReceiptWriter, minted_at
+from store.services.receipt_view import FirstReceipt, Outcome, ReceiptView, ReceiptWriter, minted_at
 from store.services.said import PartSaid
 
 # From here on compressing takes longer than handing it to a thread, and is done without the interpreter's lock.
@@ -141,7 +141,7 @@ class Ingest:
         try:
             if answer.pending:
                 if self._same_as_queued(key, said, content, answer):
-                    return self._queued(key, said, first)
+                    return FirstReceipt.again(self._queued(key, said, first))
                 reason = Reason.IDENTITY_CONFLICT
             else:
                 other = await self._outcomes.compare(key.scope, first, content)

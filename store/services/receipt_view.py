@@ -31,6 +31,15 @@ class ReceiptView(msgspec.Struct, frozen=True, gc=False):
     stored_at: datetime | None
 
 
+class FirstReceipt(ReceiptView, frozen=True, gc=False):
+    """The receipt that an observation got when it was first answered; nothing new was taken."""
+
+    @classmethod
+    def again(cls, view: ReceiptView) -> "FirstReceipt":
+        """Say a receipt again."""
+        return cls(**msgspec.structs.asdict(view))
+
+
 class NoteView(msgspec.Struct, frozen=True, gc=False):
     """The answer to an attempt state or a gap: whether the store will remember it, and if not, why not."""
 

@@ -66,7 +66,8 @@ async def test_a_filename_and_a_header_hold_nothing_that_a_caller_chose_freely(w
         usual = {name.encode(): value.encode() for name, value in runtime.headers().items()}
         headers = {**usual, b"Content-Type": wrong}
         answer = await way.client.put(runtime.path("x-9"), content=HOSTILE[0], headers=headers)
-        assert answer.status_code == 202
+        # The first is taken; the others are the same bytes of the same identity.
+        assert answer.status_code in (202, 200)
     await way.write()
     shown = (await way.read(runtime, "x-9")).headers
     assert "x-else" not in shown
