@@ -1,14 +1,15 @@
 """Taking, taking over and settling on a real Valkey: one settlement each, and everything given back."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
-from structlog.testing import capture_logs
 
 from policies.limits import RunLimits, ShardLimits
 from policies.reasons import Reason
 from store.queue import Depth, Queue, RunKey, Settlement
+from tests.support.logs import heard
 from tests.support.queue_frames import fields_of, gap, keys_in, new_key, open_run, part, state
 
 pytestmark = pytest.mark.asyncio
@@ -147,9 +148,10 @@ async def test_what_a_newer_version_wrote_stays_for_a_newer_writer(
     await open_run(queue, key)
     await queue._links.calls.xadd(ENTRIES, fields)  # type: ignore[arg-type]
     await queue.append([part(key)])
-    with capture_logs() as lines:
+    with heard() as log:
         (entry,) = await queue.take(0, "w", 10, 0)
     assert entry.type == "part"
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert [(line["event"], line["count"]) for line in lines] == [("entries_left_to_a_newer_writer", 1)]
     await queue.settle(0, [entry.settle("stored")])
     pending = await queue._links.calls.xpending(ENTRIES, "writers")
