@@ -42,6 +42,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keys_dir: Path
     keys_copy_dir: Path | None
     token_keys_dir: Path
+    signing_keys_dir: Path
+    log_origin: str
+    mirror_dir: Path
+    reads_lease: timedelta
     host: str
     port: int
     public_url: str | None
@@ -168,7 +172,7 @@ _RULES: Final[tuple[tuple[Callable[[Settings], bool], str], ...]] = (
     (lambda s: s.flush_bytes <= s.body_budget, "CUSTODY_FLUSH_BYTES is more than CUSTODY_BODY_BUDGET"),
     (lambda s: s.key_refresh <= s.key_grace, "CUSTODY_KEY_GRACE is shorter than CUSTODY_KEY_REFRESH"),
     (
-        lambda s: s.keys_copy_dir not in {s.keys_dir, s.token_keys_dir.parent},
+        lambda s: s.keys_copy_dir not in {s.keys_dir, s.token_keys_dir.parent, s.signing_keys_dir.parent},
         "CUSTODY_KEYS_COPY_DIR is where the keys already are",
     ),
 )
@@ -243,6 +247,8 @@ def _completed(values: dict[str, Any]) -> dict[str, Any]:
         "arq_redis_url": values["arq_redis_url"] or redis,
         "keys_dir": keys,
         "token_keys_dir": values["token_keys_dir"] or keys / "token",
+        "signing_keys_dir": values["signing_keys_dir"] or keys / "signing",
+        "mirror_dir": values["mirror_dir"] or values["data_dir"] / "mirror",
     }
 
 

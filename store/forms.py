@@ -18,6 +18,7 @@ _Quantity = TypeVar("_Quantity", int, timedelta)
 _MASK: Final = "***"
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _FRACTION_TEXT: Final = re.compile(r"[01](\.[0-9]{1,6})?")
+_ORIGIN_TEXT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}")
 _SHOWN_PARAMETERS: Final = frozenset({"host", "port", "sslmode", "db"})
 
 
@@ -145,6 +146,13 @@ def _plain(text: str) -> str:
     return text
 
 
+def _origin(text: str) -> str:
+    # It is also the name of a key in signed notes, where + and spaces end a name.
+    if _ORIGIN_TEXT.fullmatch(text) is None:
+        raise ValueError("needs a name as in example.org/log: at most 200 of A-Z a-z 0-9 . _ : / -")
+    return text
+
+
 def _level(text: str) -> str:
     if text not in _LEVELS:
         raise ValueError(f"needs one of {', '.join(_LEVELS)}")
@@ -187,6 +195,7 @@ FLAG: Final = Form(_flag, lambda value: str(value).lower())
 PATH: Final = Form(_path)
 TEXT: Final = Form(_plain)
 LEVEL: Final = Form(_level)
+ORIGIN: Final = Form(_origin)
 HTTP_URL: Final = Form(_http_url)
 POSTGRES_URL: Final = _secret_url(frozenset({"postgresql", "postgres"}))
 REDIS_URL: Final = _secret_url(frozenset({"redis", "rediss", "unix"}))

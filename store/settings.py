@@ -92,6 +92,33 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "keys of tickets, cursors, receipts, sampling and lookups",
         otherwise="`token` in `CUSTODY_KEYS_DIR`",
     ),
+    Setting(
+        "signing_keys_dir",
+        None,
+        forms.PATH,
+        "the key that signs the log: for the publisher alone",
+        otherwise="`signing` in `CUSTODY_KEYS_DIR`",
+    ),
+    # --- the proof log
+    Setting(
+        "log_origin",
+        "custody.local/log",
+        forms.ORIGIN,
+        "name of the log, in every checkpoint; never change while the log lives",
+    ),
+    Setting(
+        "mirror_dir",
+        None,
+        forms.PATH,
+        "where the log is published: outside the database and its backups, and what a restored backup is held against",
+        otherwise="`mirror` in `CUSTODY_DATA_DIR`",
+    ),
+    Setting(
+        "reads_lease",
+        "15m",
+        forms.duration("1s", "7d"),
+        "how long reads stay open after the log was last held against its mirror",
+    ),
     # --- HTTP
     Setting("host", "127.0.0.1", forms.TEXT, "address that the api listens on"),
     Setting("port", "8750", forms.count(1, 65_535), "port that the api listens on"),

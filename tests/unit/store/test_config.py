@@ -146,6 +146,9 @@ def test_a_bad_size_is_refused(name, value):
         ("CANARY", "True"),
         ("LOG_LEVEL", "loud"),
         ("LOG_LEVEL", "INFO"),
+        ("LOG_ORIGIN", "a+b"),
+        ("LOG_ORIGIN", "a b"),
+        ("LOG_ORIGIN", "/log"),
         ("HOST", ""),
         ("HOST", "a b"),
         ("PUBLIC_URL", "custody.example"),
@@ -264,6 +267,8 @@ def test_directories_fall_back_into_each_other(tmp_path):
     settings = loaded(DATA_DIR=str(tmp_path))
     assert settings.keys_dir == tmp_path / "keys"
     assert settings.token_keys_dir == tmp_path / "keys" / "token"
+    assert settings.signing_keys_dir == tmp_path / "keys" / "signing"
+    assert settings.mirror_dir == tmp_path / "mirror"
     assert settings.keys_copy_dir is None
     assert loaded(KEYS_DIR="/k").token_keys_dir == Path("/k/token")
     assert loaded(DATA_DIR="~/here").data_dir == Path.home() / "here"
