@@ -9,7 +9,7 @@ from store.config import Settings
 from store.db import Database
 from store.keyring import Keyring
 from store.queue import Queue
-from store.services import expiry, housekeeping, intake_keys, purge, reconcile
+from store.services import expiry, housekeeping, intake_keys, purge, reconcile, sequencing
 from store.services.buckets import buckets_due, ensure_buckets
 from store.services.duties import Counts, Outcome, perform
 
@@ -32,13 +32,15 @@ class Duty:
     due: Callable[[], Awaitable[bool]] | None = None
 
 
-# In this order by hand: what makes comes before what destroys, and what closes to readers before what frees space.
+# In this order by hand: what makes comes before what destroys, what closes to readers before what frees space, and last
+# what all of them queued gets its place in the log.
 EVERY_S: Final[Mapping[str, int]] = {
     intake_keys.DUTY: 10 * MINUTE_S,
     BUCKETS: MINUTE_S,
     reconcile.DUTY: MINUTE_S,
     purge.DUTY: MINUTE_S,
     expiry.DUTY: MINUTE_S,
+    sequencing.DUTY: MINUTE_S,
     housekeeping.MONTHS: HOUR_S,
     housekeeping.BUCKET_KEYS: DAY_S,
     CANARY: MINUTE_S,
@@ -62,6 +64,7 @@ class Duties:
         expiring = expiry.Expiry(database, keyring, queue, span_s)
         purging = purge.Purge(database, keyring, queue)
         closing = reconcile.Reconcile(database, queue, settings.closing, settings.never_closed)
+        sequencer = sequencing.Sequencer(database, settings.reads_lease)
 
         async def make_buckets() -> Counts:
             made = await ensure_buckets(database, keyring, span_s=span_s)
@@ -75,6 +78,7 @@ class Duties:
             reconcile.DUTY: (closing.run, closing.due),
             purge.DUTY: (purging.run, purging.due),
             expiry.DUTY: (expiring.run, expiring.due),
+            sequencing.DUTY: (sequencer.run, sequencer.due),
             housekeeping.MONTHS: (housekeeping.Months(database).run, None),
             housekeeping.BUCKET_KEYS: (housekeeping.BucketKeys(database, keyring).run, None),
         }

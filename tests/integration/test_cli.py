@@ -118,7 +118,16 @@ async def test_purge_now_does_every_duty_once_and_shortens_nothing(cli: Cli, dat
     assert code == 0
     assert [line.split()[:2] for line in out.splitlines()] == [
         [name, "ok"]
-        for name in ("intake_keys", "buckets", "reconcile", "purge", "expiry", "months", "bucket_keys")
+        for name in (
+            "intake_keys",
+            "buckets",
+            "reconcile",
+            "purge",
+            "expiry",
+            "sequence",
+            "months",
+            "bucket_keys",
+        )
     ]
     assert await scalar(database_url, "SELECT count(*) FROM buckets WHERE state <> 'live'") == 0
     assert await scalar(database_url, "SELECT count(*) FROM buckets") > 90

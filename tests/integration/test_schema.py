@@ -95,15 +95,31 @@ async def test_closed_words_are_the_same_in_the_schema_and_in_the_policies(datab
         assert checks[name] == {word.value for word in words}, name
 
 
-@pytest.mark.parametrize("role", ["custody_service", "custody_duties"])
-@pytest.mark.parametrize("table", ["accesses", "operator_actions", "log_queue", "source_sets"])
+APPEND_ONLY = {
+    "accesses": "scope_id",
+    "operator_actions": "scope_id",
+    "source_sets": "scope_id",
+    "log_entries": "leaf",
+    "log_tiles": "hashes",
+    "log_checkpoints": "note",
+}
+
+
+@pytest.mark.parametrize(
+    ("role", "table", "column"),
+    [
+        *((role, *each) for role in ("custody_service", "custody_duties") for each in APPEND_ONLY.items()),
+        # The duties take from the queue what they append to the log.
+        ("custody_service", "log_queue", "leaf"),
+    ],
+)
 async def test_nobody_but_the_owner_changes_what_is_append_only(
-    database_url: str, role: str, table: str
+    database_url: str, role: str, table: str, column: str
 ) -> None:
     connection = await asyncpg.connect(database_url, server_settings={"role": role})
     try:
         for statement in (
-            f"UPDATE {table} SET scope_id = scope_id",  # noqa: S608 - a test's own names
+            f"UPDATE {table} SET {column} = {column}",  # noqa: S608 - a test's own names
             f"DELETE FROM {table}",  # noqa: S608 - a test's own names
             f"TRUNCATE {table}",
         ):
@@ -111,6 +127,26 @@ async def test_nobody_but_the_owner_changes_what_is_append_only(
                 await connection.execute(statement)
     finally:
         await connection.close()
+
+
+@pytest.mark.parametrize("role", ["custody_service", "custody_duties"])
+async def test_where_the_log_ends_goes_forward_only(database_url: str, role: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("UPDATE log_state SET size = 7")
+    with pytest.raises(asyncpg.CheckViolationError):
+        await connection.execute("UPDATE log_state SET size = 6")
+    with pytest.raises(asyncpg.CheckViolationError):
+        await connection.execute("INSERT INTO log_state (one) VALUES (false)")
+    await connection.execute(f"SET ROLE {role}")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await connection.execute("DELETE FROM log_state")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await connection.execute("UPDATE log_queue SET leaf = leaf")
+    if role == "custody_service":
+        for statement in ("UPDATE log_state SET stop = NULL", "INSERT INTO log_checkpoints VALUES (1, '')"):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await connection.execute(statement)
+    await connection.close()
 
 
 async def test_the_service_may_not_touch_partitions_or_the_schema(database_url: str) -> None:

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
+
+CONTRACT = Path(__file__).parents[1] / "contract"
 
 
 def leaf(entry: bytes) -> bytes:

@@ -1,0 +1,160 @@
+"""The sequencer: gives what waits its place in the proof log, in the order of the queue. Nobody else grows the tree.
+
+One transaction a batch: the row of `log_state` locked, leaves taken, hashed, appended, the full tiles spilled, the new
+end written. Whoever dies in between has done nothing; two at once wait for each other. It goes on while captures do.
+
+It stands still while the log is stopped, and while nobody has compared it with its mirror for long: in a database that
+was restored from a backup it would give indexes away that were published for other leaves.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from policies.reasons import Reason
+from store.clock import monotonic
+from store.db import Connection, Database
+from store.errors import Corrupt
+from store.log_tree.facts import Facts, facts, placed
+from store.log_tree.hashes import leaf_hash
+from store.log_tree.tiles import OpenTiles, Tile
+from store.logging import logger
+from store.tables import log, log_queue
+from store.tables.log import Entry, Queued, State
+
+DUTY: Final = "sequence"
+
+BATCH: Final = 4_096
+_BUDGET_S: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one transaction did."""
+
+    sequenced: int = 0
+    waiting: int = 0
+    still: bool = False
+
+    @property
+    def more(self) -> bool:
+        """Say whether there may be more to take."""
+        return self.sequenced + self.waiting == BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class Sequencer:
+    """What the duty works with; `database` acts as the duties."""
+
+    database: Database
+    compared_within: timedelta
+
+    async def due(self) -> bool:
+        """Say whether a leaf waits."""
+        async with self.database.connection() as connection:
+            return await log.waits(connection)
+
+    async def run(self) -> Mapping[str, int]:
+        """Sequence what waits, as far as the time allows."""
+        sequenced, done, stop_at = 0, Step(1), monotonic() + _BUDGET_S
+        while done.sequenced and monotonic() < stop_at:
+            done = await self._drain(stop_at)
+            sequenced += done.sequenced
+        if done.waiting:
+            # Their part has no leaf in the log, which cannot be: `verify` says more.
+            logger().error("leaves_wait", duty=DUTY, count=done.waiting)
+        return {"sequenced": sequenced, "waiting": done.waiting, "stands_still": int(done.still)}
+
+    async def _drain(self, stop_at: float) -> Step:
+        """Take what is there now. What has to wait is put behind that, so that it is seen once and keeps nobody."""
+        async with self.database.connection() as connection:
+            last = await log.last_queued(connection)
+        done = Step()
+        while last is not None and monotonic() < stop_at:
+            step = await self.step(last)
+            done = Step(done.sequenced + step.sequenced, done.waiting + step.waiting, step.still)
+            if not step.more:
+                break
+        return done
+
+    async def step(self, last: int) -> Step:
+        """Sequence one batch of leaves that were queued no later than `last`."""
+        async with self.database.transaction() as connection:
+            state = await log.lock_state(connection)
+            if self._stands_still(state):
+                return Step(still=True)
+            tree = _tree_of(state)
+            queued = await log.take_queue(connection, last, BATCH)
+            entries, waiting = await _in_place(connection, queued, state.size)
+            if waiting:
+                await log_queue.copy(connection, waiting)
+            if entries:
+                await _append(connection, tree, entries)
+        return Step(len(entries), len(waiting))
+
+    def _stands_still(self, state: State) -> bool:
+        if state.stop is not None:
+            return True
+        compared = state.compared_at
+        return compared is not None and state.now - compared > self.compared_within
+
+
+async def _append(connection: Connection, tree: OpenTiles, entries: Sequence[Entry]) -> None:
+    full = tree.append([leaf_hash(entry.leaf) for entry in entries])
+    edge = tree.edge()
+    await log.append(connection, entries, {_key(tile): hashes for tile, hashes in full})
+    await log.advance(connection, tree.size, edge.root(), edge.nodes, tree.tiles)
+
+
+def _tree_of(state: State) -> OpenTiles:
+    """Return the tree's end, if what is stored of it follows from itself: nothing is built on what was changed."""
+    try:
+        tree = OpenTiles(state.size, state.open_tiles)
+        edge = tree.edge()
+    except ValueError:
+        edge = None
+    if edge is None or edge.nodes != list(state.edge) or edge.root() != state.root:
+        raise Corrupt(Reason.INTEGRITY_MISMATCH, "the end of the log does not follow from itself")
+    return tree
+
+
+async def _in_place(
+    connection: Connection, queued: Sequence[Queued], size: int
+) -> tuple[list[Entry], list[Queued]]:
+    """Give leaves their indexes; return apart those that have to wait: purge leaves whose part has no index yet."""
+    read = [_read(each.leaf) for each in queued]
+    known = await _known(connection, read)
+    entries: list[Entry] = []
+    waiting: list[Queued] = []
+    for (scope, leaf), told in zip(queued, read, strict=True):
+        index, of = size + len(entries), None
+        if told is not None and told.k == "part" and told.p is not None:
+            known.setdefault(told.p, index)
+        elif told is not None and told.k == "purge" and told.of is None and told.p is not None:
+            of = known.get(told.p)
+        if told is None or (told.k == "purge" and told.of is None and of is None):
+            waiting.append(Queued(scope, leaf))
+        else:
+            entry = leaf if of is None else placed(leaf, of)
+            entries.append(Entry(index, scope, told.k, told.subject, entry))
+    return entries, waiting
+
+
+def _read(leaf: bytes) -> Facts | None:
+    # What is no leaf can never be one; it waits where everybody sees it, since nothing is thrown away here.
+    try:
+        return facts(leaf)
+    except ValueError:
+        return None
+
+
+async def _known(connection: Connection, read: Sequence[Facts | None]) -> dict[UUID, int]:
+    wanted = {told.p for told in read if told is not None and told.k == "purge" and told.p is not None}
+    return await log.indexes_of(connection, wanted, "part") if wanted else {}
+
+
+def _key(tile: Tile) -> log.TileKey:
+    assert tile.level is not None  # noqa: S101 - only bundles have none, and trees have no bundles
+    return tile.level, tile.tile
