@@ -7,7 +7,7 @@ leaves before the record of the read is committed, and refused reads of what exi
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
@@ -112,15 +112,10 @@ class ContentReads:
             return self._open(reader, await self._row(reader, row.evidence), purpose)
 
     def _open(self, reader: Reader, row: ReadRow, purpose: str | None) -> ContentView:
-        decision = decide(row.ground, reader)
-        if isinstance(decision, Refuse):
-            raise (Gone if destroyed(row.ground.facts) else Refused)(decision.reason)
-        kept_for_custodians = reader.role is Role.CUSTODIAN and ended(
-            row.ground.facts, row.ground.observed_at
-        )
-        if purpose is None and (row.purpose_required or kept_for_custodians):
+        permit(reader, row)
+        if purpose is None and purpose_needed(reader, row):
             raise Malformed(detail="say in Custody-Purpose what this read is for: here it is required")
-        content = opened(self._keyring, reader.scope, row)
+        content = opened(self._keyring, reader.scope, row).content
         return ContentView(
             content=content,
             evidence=row.evidence,
@@ -138,7 +133,29 @@ class ContentReads:
         await self._accesses.record(access)
 
 
-def opened(keyring: Keyring, scope: UUID, row: ReadRow) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The bytes that a part's commitments are about, with the opening of that of its content."""
+
+    content: bytes = field(repr=False)
+    opening: bytes = field(repr=False)
+    meta: bytes
+
+
+def permit(reader: Reader, row: ReadRow) -> None:
+    """Raise Refused, or Gone where it will not come back, unless this reader may read this part now."""
+    decision = decide(row.ground, reader)
+    if isinstance(decision, Refuse):
+        raise (Gone if destroyed(row.ground.facts) else Refused)(decision.reason)
+
+
+def purpose_needed(reader: Reader, row: ReadRow) -> bool:
+    """Say whether this read must say what it is for: by the scope's policy, or because it has expired and is held."""
+    kept_for_custodians = reader.role is Role.CUSTODIAN and ended(row.ground.facts, row.ground.observed_at)
+    return row.purpose_required or kept_for_custodians
+
+
+def opened(keyring: Keyring, scope: UUID, row: ReadRow) -> Opened:
     """Return the bytes that were committed to; Corrupt (key_lost, integrity_mismatch) and never others.
 
     AES-GCM alone does not commit to its key: what opens is only right once its commitment is that of the row.
@@ -155,9 +172,7 @@ def opened(keyring: Keyring, scope: UUID, row: ReadRow) -> bytes:
     whole = len(content) == body.exact_bytes and commitments.size_class(len(content)) == row.size_class
     if not (whole and commitments.same(commitments.commitment(opening, content), row.commitment)):
         raise Corrupt(Reason.INTEGRITY_MISMATCH, "the content is not what was committed to")
-    if not commitments.same(_meta_commitment(identity, row), row.meta_commitment):
-        raise Corrupt(Reason.INTEGRITY_MISMATCH, "the metadata is not what was committed to")
-    return content
+    return Opened(content, opening, meta_of(scope, row))
 
 
 def checked_purpose(purpose: str | None) -> str | None:
@@ -167,9 +182,10 @@ def checked_purpose(purpose: str | None) -> str | None:
     return purpose
 
 
-def _meta_commitment(identity: Identity, row: ReadRow) -> bytes:
+def meta_of(scope: UUID, row: ReadRow) -> bytes:
+    """Return the exact metadata that was committed to; Corrupt where the row says otherwise by now."""
     meta = commitments.meta_bytes(
-        identity,
+        Identity(scope, row.run, row.exchange, row.attempt, row.kind.value),
         bucket=row.bucket_id,
         captured_at=row.captured_at,
         completeness=row.completeness,
@@ -181,7 +197,9 @@ def _meta_commitment(identity: Identity, row: ReadRow) -> bytes:
         sources=[(binding.source, binding.version) for binding in row.ground.bindings],
         vantage=row.vantage,
     )
-    return commitments.meta_commitment(row.meta_opening, meta)
+    if not commitments.same(commitments.meta_commitment(row.meta_opening, meta), row.meta_commitment):
+        raise Corrupt(Reason.INTEGRITY_MISMATCH, "the metadata is not what was committed to")
+    return meta
 
 
 def _is_textual(media_type: str) -> bool:
