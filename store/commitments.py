@@ -12,17 +12,22 @@ from store.envelope import (
     INTAKE_VERSION,
     SECRET_BYTES,
     IntakeKey,
+    Wrapping,
+    bound,
     hkdf_expand,
     intake_aad,
     intake_digest,
     intake_key_id,
     open_intake,
     open_part,
+    open_taken,
     part_aad,
     part_keys,
+    seal_frame,
     seal_intake,
     seal_part,
     secret_aad,
+    take_in,
     unwrap_secret,
     wrap_secret,
 )
@@ -34,6 +39,8 @@ __all__ = [
     "SECRET_BYTES",
     "Identity",
     "IntakeKey",
+    "Wrapping",
+    "bound",
     "canonical_json",
     "close_bytes",
     "close_commitment",
@@ -53,13 +60,16 @@ __all__ = [
     "meta_commitment",
     "open_intake",
     "open_part",
+    "open_taken",
     "part_aad",
     "part_keys",
     "same",
+    "seal_frame",
     "seal_intake",
     "seal_part",
     "secret_aad",
     "size_class",
+    "take_in",
     "unwrap_secret",
     "wrap_secret",
 ]
@@ -90,7 +100,7 @@ def same(one: bytes, other: bytes) -> bool:
 
 def identity_hash(key: bytes, identity: Identity) -> bytes:
     """Return what stays of an identity once its caller text has gone; it tells nothing without the key."""
-    return hmac.digest(key, lp(_IDENTITY_LABEL, *identity.fields()), "sha256")
+    return hmac.digest(key, lp(_IDENTITY_LABEL) + identity.named(), "sha256")
 
 
 def lookup_hash(key: bytes, what: Literal["ref", "subject", "sources"], scope: UUID, value: bytes) -> bytes:

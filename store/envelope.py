@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from policies.reasons import Reason
 from store import errors, ids
 from store.encoding import Identity, lp
+from store.frames import frame_encode
 
 SECRET_BYTES: Final = 32
 INTAKE_VERSION: Final = 0x01
@@ -34,6 +35,10 @@ _INTAKE_INFO: Final = b"custody/v1/intake"
 _SAME_INFO: Final = b"custody/v1/same"
 _PART_LABEL: Final = b"custody/v1/part"
 _SECRET_LABEL: Final = b"custody/v1/ps"
+
+_INTAKE_PREFIX: Final = INTAKE_VERSION.to_bytes(1)
+_INTAKE_BOUND: Final = lp(_INTAKE_INFO)
+_PART_BOUND: Final = lp(_PART_LABEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +63,13 @@ def seal_part(
     part_secret: bytes, frame: bytes, identity: Identity, evidence: UUID, nonce: bytes | None = None
 ) -> bytes:
     """Encrypt a frame for its row: nonce ‖ ciphertext. `nonce` is for test vectors only."""
-    nonce = nonce or ids.secret(_NONCE)
     key = hkdf_expand(part_secret, _ENC_INFO)
-    return nonce + AESGCM(key).encrypt(nonce, frame, part_aad(identity, evidence))
+    return seal_frame(key, frame, bound(identity.named(), evidence), nonce or ids.secret(_NONCE))
+
+
+def seal_frame(enc_key: bytes, frame: bytes, bound_to: bytes, nonce: bytes) -> bytes:
+    """Do the same with what was derived and joined before; a nonce is drawn afresh for each call."""
+    return nonce + AESGCM(enc_key).encrypt(nonce, frame, _PART_BOUND + bound_to)
 
 
 def open_part(part_secret: bytes, ciphertext: bytes, identity: Identity, evidence: UUID) -> bytes:
@@ -71,7 +80,12 @@ def open_part(part_secret: bytes, ciphertext: bytes, identity: Identity, evidenc
 
 def part_aad(identity: Identity, evidence: UUID) -> bytes:
     """Return what a part's ciphertext is bound to."""
-    return lp(_PART_LABEL, *identity.fields(), evidence.bytes)
+    return _PART_BOUND + bound(identity.named(), evidence)
+
+
+def bound(named: bytes, evidence: UUID) -> bytes:
+    """Return what both sealings of a part are bound to behind their labels; `named` is its identity, joined."""
+    return named + lp(evidence.bytes)
 
 
 def wrap_secret(
@@ -83,8 +97,21 @@ def wrap_secret(
     nonce: bytes | None = None,
 ) -> bytes:
     """Wrap a part secret in its bucket's key: 60 bytes, the unit of erasure."""
-    nonce = nonce or ids.secret(_NONCE)
-    return nonce + AESGCM(bucket_key).encrypt(nonce, part_secret, secret_aad(scope, bucket, evidence))
+    return Wrapping(bucket_key, scope, bucket).wrap(part_secret, evidence, nonce or ids.secret(_NONCE))
+
+
+class Wrapping:
+    """Wraps the secrets of many parts in one bucket's key. Holds the key: not to be kept longer than keys may be."""
+
+    __slots__ = ("_bound", "_cipher")
+
+    def __init__(self, bucket_key: bytes, scope: UUID, bucket: UUID) -> None:
+        self._cipher = AESGCM(bucket_key)
+        self._bound = lp(_SECRET_LABEL, scope.bytes, bucket.bytes)
+
+    def wrap(self, part_secret: bytes, evidence: UUID, nonce: bytes) -> bytes:
+        """Wrap one secret; a nonce is drawn afresh for each call."""
+        return nonce + self._cipher.encrypt(nonce, part_secret, self._bound + lp(evidence.bytes))
 
 
 def unwrap_secret(bucket_key: bytes, wrapped: bytes, scope: UUID, bucket: UUID, evidence: UUID) -> bytes:
@@ -101,23 +128,31 @@ def seal_intake(
     key: IntakeKey, frame: bytes, identity: Identity, evidence: UUID, salt: bytes | None = None
 ) -> bytes:
     """Encrypt a frame for the queue: version ‖ key id ‖ salt ‖ ciphertext. `salt` is for vectors only."""
-    salt = salt or ids.secret(_SALT)
-    sealed = AESGCM(hkdf_expand(key.secret, _INTAKE_INFO + salt)).encrypt(
-        _INTAKE_NONCE, frame, intake_aad(identity, evidence)
-    )
-    return b"".join((INTAKE_VERSION.to_bytes(1), key.key_id, salt, sealed))
+    return _seal_intake(key, frame, intake_aad(identity, evidence), salt or ids.secret(_SALT))
+
+
+def take_in(key: IntakeKey, content: bytes, identity: Identity, evidence: UUID) -> tuple[bytes, bytes]:
+    """Return a body as it waits in the queue, compressed where that pays, and its `intake_digest`."""
+    named = identity.named()
+    aad = _INTAKE_BOUND + bound(named, evidence)
+    sealed = _seal_intake(key, frame_encode(content, compress=True), aad, ids.secret(_SALT))
+    return sealed, _intake_digest(key, content, named)
 
 
 def open_intake(lookup: Callable[[bytes], bytes], sealed: bytes, identity: Identity, evidence: UUID) -> bytes:
     """Return the frame of a queued body; `lookup` gives the secret of a key id, and raises if it is gone."""
-    secret = lookup(intake_key_id(sealed))
+    return open_taken(lookup(intake_key_id(sealed)), sealed, bound(identity.named(), evidence))
+
+
+def open_taken(secret: bytes, sealed: bytes, bound_to: bytes) -> bytes:
+    """Do the same with a key that was looked up by `intake_key_id`, and what was joined before."""
     key = hkdf_expand(secret, _INTAKE_INFO + sealed[1 + _KEY_ID : _INTAKE_HEADER])
-    return _open(key, _INTAKE_NONCE, sealed[_INTAKE_HEADER:], intake_aad(identity, evidence))
+    return _open(key, _INTAKE_NONCE, sealed[_INTAKE_HEADER:], _INTAKE_BOUND + bound_to)
 
 
 def intake_aad(identity: Identity, evidence: UUID) -> bytes:
     """Return what a queued body is bound to."""
-    return lp(_INTAKE_INFO, *identity.fields(), evidence.bytes)
+    return _INTAKE_BOUND + bound(identity.named(), evidence)
 
 
 def intake_key_id(sealed: bytes) -> bytes:
@@ -129,8 +164,16 @@ def intake_key_id(sealed: bytes) -> bytes:
 
 def intake_digest(key: IntakeKey, content: bytes, identity: Identity) -> bytes:
     """Return 8 bytes by which a repeat is known while queued; equal contents elsewhere share nothing."""
-    message = b"".join((_SAME_INFO, lp(*identity.fields()), content))
-    return hmac.digest(key.secret, message, "sha256")[:8]
+    return _intake_digest(key, content, identity.named())
+
+
+def _intake_digest(key: IntakeKey, content: bytes, named: bytes) -> bytes:
+    return hmac.digest(key.secret, b"".join((_SAME_INFO, named, content)), "sha256")[:8]
+
+
+def _seal_intake(key: IntakeKey, frame: bytes, aad: bytes, salt: bytes) -> bytes:
+    sealed = AESGCM(hkdf_expand(key.secret, _INTAKE_INFO + salt)).encrypt(_INTAKE_NONCE, frame, aad)
+    return b"".join((_INTAKE_PREFIX, key.key_id, salt, sealed))
 
 
 def _open(key: bytes, nonce: bytes, sealed: bytes, aad: bytes) -> bytes:

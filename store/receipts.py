@@ -3,10 +3,8 @@
 A receipt is all that is left of an outcome that the store did not record; it must be cheap to give.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
@@ -24,9 +22,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """What a receipt says was answered first."""
+class Claims(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a receipt says was answered first; `first_at_us` counts microseconds since 1970."""
 
     evidence: EvidenceId
     run: str
@@ -35,38 +32,21 @@ class Claims:
     kind: Kind
     capture: Capture
     reason: Reason | None
-    first_at: datetime
-
-
-class _Wire(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    evidence: UUID
-    run: str
-    exchange: str
-    attempt: str
-    kind: Kind
-    capture: Capture
-    reason: Reason | None
     first_at_us: int
+
+    @property
+    def first_at(self) -> datetime:
+        """When it was answered first."""
+        return _EPOCH + self.first_at_us * _MICROSECOND
 
 
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")
-_decoder: Final = msgspec.msgpack.Decoder(_Wire)
+_decoder: Final = msgspec.msgpack.Decoder(Claims)
 
 
 def issue(key: bytes, scope: ScopeId, claims: Claims) -> str:
     """Return the text of a receipt; one HMAC."""
-    payload = _encoder.encode(
-        (
-            claims.evidence,
-            claims.run,
-            claims.exchange,
-            claims.attempt,
-            claims.kind,
-            claims.capture,
-            claims.reason,
-            (claims.first_at - _EPOCH) // _MICROSECOND,
-        )
-    )
+    payload = _encoder.encode(claims)
     return tokens.sign(PREFIX, key, payload, scope.bytes, tag_bytes=_TAG_BYTES)
 
 
@@ -76,16 +56,6 @@ def read(key: bytes, scope: ScopeId, text: str) -> Claims:
     if payload is None:
         raise errors.NotFound
     try:
-        wire = _decoder.decode(payload)
+        return _decoder.decode(payload)
     except msgspec.MsgspecError as error:
         raise errors.NotFound from error
-    return Claims(
-        evidence=EvidenceId(wire.evidence),
-        run=wire.run,
-        exchange=wire.exchange,
-        attempt=wire.attempt,
-        kind=wire.kind,
-        capture=wire.capture,
-        reason=wire.reason,
-        first_at=_EPOCH + wire.first_at_us * _MICROSECOND,
-    )

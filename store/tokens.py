@@ -6,6 +6,7 @@ They hide nothing from their bearer; they only cannot be made or changed by anyb
 import base64
 import binascii
 import hmac
+from functools import lru_cache
 from typing import Final
 
 from store.encoding import lp
@@ -35,7 +36,12 @@ def verified(prefix: str, key: bytes, text: str, bound: bytes = b"", *, tag_byte
 
 
 def _tag(prefix: str, key: bytes, payload: bytes, bound: bytes) -> bytes:
-    return hmac.digest(key, lp(prefix.encode("ascii"), bound) + payload, "sha256")
+    return hmac.digest(key, _head(prefix, bound) + payload, "sha256")
+
+
+@lru_cache(maxsize=64)
+def _head(prefix: str, bound: bytes) -> bytes:
+    return lp(prefix.encode("ascii"), bound)
 
 
 def _text(signed: bytes) -> str:

@@ -6,6 +6,7 @@ Bounded in every direction, it reserves when it appends and gives back when a wr
 from store.queue.entries import Entry, GapHeader, Header, PartHeader, StateHeader, encode
 from store.queue.frames import (
     ABSENT,
+    QUEUED,
     Answer,
     Depth,
     Frame,
@@ -20,6 +21,7 @@ from store.queue.queue import Queue
 
 __all__ = [
     "ABSENT",
+    "QUEUED",
     "Answer",
     "Depth",
     "Entry",

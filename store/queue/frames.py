@@ -1,10 +1,11 @@
 """What goes into the queue, what it answers, and what a writer says became of an entry."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 from uuid import UUID
+
+import msgspec
 
 from policies.reasons import Reason
 from store.queue.keys import RunKey
@@ -12,8 +13,7 @@ from store.queue.keys import RunKey
 Outcome: TypeAlias = Literal["stored", "noted", "refused"]
 
 
-@dataclass(frozen=True, slots=True)
-class RunView:
+class RunView(msgspec.Struct, frozen=True, gc=False):
     """A run as the queue knows it; `state` is `open`, `closing`, or the reason why it takes no more parts."""
 
     run_uid: UUID
@@ -24,8 +24,7 @@ class RunView:
     announced: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class PartFrame:
+class PartFrame(msgspec.Struct, frozen=True, gc=False):
     """A sealed part. `digest` is the keyed digest that tells same bytes from others while the part is pending."""
 
     key: RunKey
@@ -42,8 +41,7 @@ class PartFrame:
     sequence: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NoteFrame:
+class NoteFrame(msgspec.Struct, frozen=True, gc=False):
     """An attempt state or a gap; `reason` is for gaps that the store itself says."""
 
     key: RunKey
@@ -55,8 +53,7 @@ class NoteFrame:
 Frame: TypeAlias = PartFrame | NoteFrame
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """What the queue says to one frame.
 
     `absent` means that the queue does not know the run: rebuild it and ask again. For `exists`, `key_id` and `digest`
@@ -77,8 +74,7 @@ QUEUED: Final = Answer("queued")
 ABSENT: Final = Answer("absent")
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(msgspec.Struct, frozen=True, gc=False):
     """What became of one entry; the identity and `sealed_bytes` are for parts only."""
 
     entry_id: str
@@ -93,16 +89,14 @@ class Settlement:
     sealed_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True, gc=False):
     """What a waiter is told: `stored`, or `refused` with its reason."""
 
     outcome: str
     reason: Reason | None
 
 
-@dataclass(frozen=True, slots=True)
-class Depth:
+class Depth(msgspec.Struct, frozen=True, gc=False):
     """How much waits in a shard; `oldest_age_s` is 0 where nothing waits."""
 
     shard: int

@@ -6,7 +6,7 @@ the same call where there is room, so that a receipt can say whether the store w
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 from uuid import UUID
@@ -15,22 +15,23 @@ import msgspec
 
 from policies.kinds import Capture
 from policies.reasons import Reason
+from policies.revocation import Binding
 from store import commitments
 from store.clock import utc_now
 from store.commitments import Identity, IntakeKey
 from store.errors import Corrupt, NotFound, Unavailable
 from store.ids import new_evidence_id
 from store.keyring import Keyring
-from store.queue import Answer, Frame, PartFrame, RunKey, entries
+from store.queue import QUEUED, Answer, Frame, PartFrame, RunKey, entries
 from store.queue.entries import PartHeader
 from store.services.admission import Sender
 from store.services.notes import Notes, microseconds, reason_of, refusal_frame
 from store.services.outcomes import Outcomes
-from store.services.receipt_view import FirstReceipt, Outcome, ReceiptView, ReceiptWriter, minted_at
+from store.services.receipt_view import FirstReceipt, Outcome, ReceiptView, ReceiptWriter, minted_us
 from store.services.said import PartSaid
 
-# From here on compressing takes longer than handing it to a thread, and is done without the interpreter's lock.
-_LARGE_BYTES: Final = 64 * 1024
+# From here on compressing takes much longer than handing it to a thread, and is done without the interpreter's lock.
+_LARGE_BYTES: Final = 128 * 1024
 _sealers: Final = ThreadPoolExecutor(max_workers=2, thread_name_prefix="sealer")
 
 
@@ -43,9 +44,10 @@ class Body(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Prepared(msgspec.Struct, gc=False):
-    """A body on its way: the id minted for it, and the frame that goes to the queue."""
+    """A body on its way: what names it, and the frame that goes to the queue."""
 
     body: Body
+    identity: Identity
     evidence: UUID
     frame: Frame
 
@@ -71,20 +73,23 @@ class Ingest:
         except Unavailable as outage:
             return [self._lost(key, body, outage.reason) for body in bodies]
         return [
-            await self._answer(sender, each, answer) for each, answer in zip(prepared, answers, strict=True)
+            self._queued(each.identity, each.body.said, each.evidence)
+            if answer is QUEUED and each.body.refused is None
+            else await self._answer(sender, each, answer)
+            for each, answer in zip(prepared, answers, strict=True)
         ]
 
     async def _all_prepared(
         self, sender: Sender, bodies: Sequence[Body], intake: IntakeKey
     ) -> list[_Prepared]:
         """Seal bodies; large ones in a thread, since many of them at once would keep the loop from everything else."""
-        if max(len(body.content) for body in bodies) < _LARGE_BYTES:
-            return self._prepared(sender, bodies, intake)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(_sealers, self._prepared, sender, bodies, intake)
-
-    def _prepared(self, sender: Sender, bodies: Sequence[Body], intake: IntakeKey) -> list[_Prepared]:
-        return [self._prepare(sender, body, intake) for body in bodies]
+        return [
+            self._prepare(sender, body, intake)
+            if len(body.content) < _LARGE_BYTES
+            else await loop.run_in_executor(_sealers, self._prepare, sender, body, intake)
+            for body in bodies
+        ]
 
     async def refuse(self, key: RunKey, said: PartSaid, reason: Reason, run_uid: UUID | None) -> ReceiptView:
         """Answer an observation that was refused unread; recorded where the run is known and there is room."""
@@ -93,18 +98,18 @@ class Ingest:
         if run_uid is not None:
             frame = refusal_frame(key, run_uid, said, reason, evidence)
             recorded = await self._notes.record([frame]) == [None]
-        return self._not_captured(key, said, evidence, reason, recorded=recorded)
+        return self._not_captured(_identity(key, said), said, evidence, reason, recorded=recorded)
 
     def _prepare(self, sender: Sender, body: Body, key: IntakeKey) -> _Prepared:
-        evidence = new_evidence_id()
+        said, evidence = body.said, new_evidence_id()
+        identity = _identity(sender.key, said)
         reason = _fault(body)
         if reason is not None:
             body = msgspec.structs.replace(body, refused=reason)
-            gap = refusal_frame(sender.key, sender.view.run_uid, body.said, reason, evidence)
-            return _Prepared(body, evidence, gap)
+            gap = refusal_frame(sender.key, sender.view.run_uid, said, reason, evidence)
+            return _Prepared(body, identity, evidence, gap)
         content = bytes(body.content)
-        said = body.said
-        identity = _identity(sender.key, said)
+        sealed, digest = commitments.take_in(key, content, identity, evidence)
         frame = PartFrame(
             key=sender.key,
             exchange=said.exchange,
@@ -112,36 +117,34 @@ class Ingest:
             kind=said.kind,
             evidence=evidence,
             header=entries.encode(_part_header(sender, said, evidence)),
-            sealed=commitments.seal_intake(
-                key, commitments.frame_encode(content, compress=True), identity, evidence
-            ),
+            sealed=sealed,
             exact_bytes=len(content),
             key_id=key.key_id,
-            digest=commitments.intake_digest(key, content, identity),
+            digest=digest,
             session=said.session,
             sequence=said.sequence,
         )
-        return _Prepared(body, evidence, frame)
+        return _Prepared(body, identity, evidence, frame)
 
     async def _answer(self, sender: Sender, prepared: _Prepared, answer: Answer) -> ReceiptView:
-        key, said = sender.key, prepared.body.said
+        identity, said, evidence = prepared.identity, prepared.body.said, prepared.evidence
         if prepared.body.refused is not None:
             recorded = answer.outcome == "queued"
-            return self._not_captured(key, said, prepared.evidence, prepared.body.refused, recorded=recorded)
+            return self._not_captured(identity, said, evidence, prepared.body.refused, recorded=recorded)
         if answer.outcome == "queued":
-            return self._queued(key, said, prepared.evidence)
+            return self._queued(identity, said, evidence)
         if answer.outcome == "exists" and answer.evidence is not None:
             return await self._repeat(sender, prepared, answer, answer.evidence)
-        reason = reason_of(answer)
-        return self._not_captured(key, said, prepared.evidence, reason, recorded=answer.recorded)
+        return self._not_captured(identity, said, evidence, reason_of(answer), recorded=answer.recorded)
 
     async def _repeat(self, sender: Sender, prepared: _Prepared, answer: Answer, first: UUID) -> ReceiptView:
         """The identity is taken: the same bytes get the first receipt again, others are a conflict."""
-        key, said, content = sender.key, prepared.body.said, bytes(prepared.body.content)
+        key, said, identity = sender.key, prepared.body.said, prepared.identity
+        content = bytes(prepared.body.content)
         try:
             if answer.pending:
-                if self._same_as_queued(key, said, content, answer):
-                    return FirstReceipt.again(self._queued(key, said, first))
+                if self._same_as_queued(identity, content, answer):
+                    return FirstReceipt.again(self._queued(identity, said, first))
                 reason = Reason.IDENTITY_CONFLICT
             else:
                 other = await self._outcomes.compare(key.scope, first, content)
@@ -152,11 +155,10 @@ class Ingest:
             # Its last row went between two looks.
             reason = Reason.ERASED
         except Unavailable as outage:
-            return self._not_captured(key, said, prepared.evidence, outage.reason, recorded=False)
+            return self._not_captured(identity, said, prepared.evidence, outage.reason, recorded=False)
         return await self.refuse(key, said, reason, sender.view.run_uid)
 
-    def _same_as_queued(self, key: RunKey, said: PartSaid, content: bytes, answer: Answer) -> bool:
-        identity = _identity(key, said)
+    def _same_as_queued(self, identity: Identity, content: bytes, answer: Answer) -> bool:
         if answer.key_id is None or answer.digest is None:
             return False
         try:
@@ -166,12 +168,12 @@ class Ingest:
             return False
         return commitments.same(commitments.intake_digest(intake, content, identity), answer.digest)
 
-    def _queued(self, key: RunKey, said: PartSaid, evidence: UUID) -> ReceiptView:
+    def _queued(self, identity: Identity, said: PartSaid, evidence: UUID) -> ReceiptView:
         waits = Outcome(Capture.QUEUED, dispatch=said.dispatch, settlement=said.settlement)
-        return self._receipts.write(_identity(key, said), evidence, waits)
+        return self._receipts.write(identity, evidence, waits)
 
     def _not_captured(
-        self, key: RunKey, said: PartSaid, evidence: UUID, reason: Reason, *, recorded: bool
+        self, identity: Identity, said: PartSaid, evidence: UUID, reason: Reason, *, recorded: bool
     ) -> ReceiptView:
         refused = Outcome(
             Capture.NOT_CAPTURED,
@@ -180,11 +182,11 @@ class Ingest:
             dispatch=said.dispatch,
             settlement=said.settlement,
         )
-        return self._receipts.write(_identity(key, said), evidence, refused)
+        return self._receipts.write(identity, evidence, refused)
 
     def _lost(self, key: RunKey, body: Body, reason: Reason) -> ReceiptView:
-        reason = _fault(body) or reason
-        return self._not_captured(key, body.said, new_evidence_id(), reason, recorded=False)
+        reason, identity = _fault(body) or reason, _identity(key, body.said)
+        return self._not_captured(identity, body.said, new_evidence_id(), reason, recorded=False)
 
 
 def _identity(key: RunKey, said: PartSaid) -> Identity:
@@ -198,6 +200,12 @@ def _fault(body: Body) -> Reason | None:
     if body.said.digest is not None and hashlib.sha256(body.content).digest() != body.said.digest:
         return Reason.DIGEST_MISMATCH
     return None
+
+
+def _sources(said: Collection[Binding], of_run: Collection[Binding]) -> list[tuple[str, int | None]]:
+    return (
+        sorted({(each.source, each.version) for each in (*said, *of_run)}, key=str) if said or of_run else []
+    )
 
 
 def _part_header(sender: Sender, said: PartSaid, evidence: UUID) -> PartHeader:
@@ -215,12 +223,10 @@ def _part_header(sender: Sender, said: PartSaid, evidence: UUID) -> PartHeader:
         completeness=said.completeness,
         vantage=said.vantage,
         captured_at=None if said.captured_at is None else microseconds(said.captured_at),
-        received_at=microseconds(minted_at(evidence)),
+        received_at=minted_us(evidence),
         dispatch=said.dispatch,
         settlement=said.settlement,
-        sources=sorted(
-            {(each.source, each.version) for each in (*said.bindings, *sender.view.sources)}, key=str
-        ),
+        sources=_sources(said.bindings, sender.view.sources),
         policy_version=sender.ticket.policy_version,
         key_id=bytes.fromhex(sender.key_id),
     )

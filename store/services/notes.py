@@ -21,7 +21,7 @@ from store.keyring import Keyring
 from store.queue import ABSENT, Answer, Frame, NoteFrame, Queue, RunKey, entries
 from store.queue.entries import GapHeader, StateHeader
 from store.services.admission import Sender
-from store.services.receipt_view import NoteView, minted_at
+from store.services.receipt_view import NoteView, minted_us
 from store.services.runs import RunBook
 from store.services.said import PartSaid, StateSaid
 
@@ -116,7 +116,7 @@ def refusal_frame(key: RunKey, run_uid: UUID, said: PartSaid, reason: Reason, ev
         exchange=said.exchange,
         attempt=said.attempt,
         kind=said.kind,
-        at=microseconds(minted_at(evidence)),
+        at=minted_us(evidence),
     )
     return NoteFrame(key, "gap", entries.encode(header), reason)
 

@@ -1,6 +1,7 @@
 """The receipt as callers see it (product.md): what became of one observation, and whether the store will remember."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from uuid import UUID
 
 import msgspec
@@ -50,7 +51,18 @@ class NoteView(msgspec.Struct, frozen=True, gc=False):
 
 def minted_at(evidence: UUID) -> datetime:
     """Return when an id was minted (UUID version 7 carries the millisecond): the time that a receipt binds."""
-    return datetime.fromtimestamp((evidence.int >> 80) / 1000, UTC)
+    return _instant(evidence.int >> 80)
+
+
+def minted_us(evidence: UUID) -> int:
+    """Return the same in microseconds since 1970."""
+    return (evidence.int >> 80) * 1000
+
+
+# What comes together is minted together.
+@lru_cache(maxsize=64)
+def _instant(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
@@ -81,7 +93,7 @@ class ReceiptWriter:
             kind=Kind(identity.kind),
             capture=outcome.capture,
             reason=outcome.reason,
-            first_at=minted_at(evidence),
+            first_at_us=minted_us(evidence),
         )
         return ReceiptView(
             run_id=claims.run,
@@ -96,7 +108,7 @@ class ReceiptWriter:
             settlement=outcome.settlement,
             receipt=receipts.issue(self._key, ScopeId(identity.scope), claims),
             evidence=evidence if outcome.capture is Capture.STORED else None,
-            received_at=claims.first_at,
+            received_at=minted_at(evidence),
             stored_at=outcome.stored_at,
         )
 

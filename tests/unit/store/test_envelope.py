@@ -1,11 +1,12 @@
 """What is sealed opens for its own row and key only, and for nothing that was changed on the way."""
 
-from dataclasses import replace
+import dataclasses
 from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from policies.reasons import Reason
 from store import commitments
@@ -156,7 +157,9 @@ def test_a_digest_tells_a_repeat_from_other_bytes_and_needs_the_key():
     assert len(digest) == 8
     assert commitments.intake_digest(INTAKE, b"yes", IDENTITY) == digest
     assert commitments.intake_digest(INTAKE, b"no", IDENTITY) != digest
-    assert commitments.intake_digest(replace(INTAKE, secret=b"x" * 32), b"yes", IDENTITY) != digest
+    assert (
+        commitments.intake_digest(dataclasses.replace(INTAKE, secret=b"x" * 32), b"yes", IDENTITY) != digest
+    )
 
 
 def test_a_key_does_not_show_in_its_repr():

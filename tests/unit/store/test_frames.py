@@ -61,7 +61,7 @@ def test_only_what_becomes_smaller_is_compressed():
     assert frame_encode(text, compress=True)[0] == 1
     assert len(frame_encode(text, compress=True)) < len(text) / 4
     assert frame_encode(text, compress=False)[0] == 0
-    assert frame_encode(text[:511], compress=True)[0] == 0
+    assert frame_encode(text[:1023], compress=True)[0] == 0
     assert frame_encode(random.Random(1).randbytes(4096), compress=True)[0] == 0
 
 

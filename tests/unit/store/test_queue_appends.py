@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from redis import exceptions
 
@@ -54,9 +55,7 @@ def sending() -> Appends:
 
 
 def frame(sealed: int = 100) -> Any:
-    made = part(new_key(), sealed=sealed)
-    object.__setattr__(made, "header", b"header")
-    return made
+    return msgspec.structs.replace(part(new_key(), sealed=sealed), header=b"header")
 
 
 async def test_all_who_come_in_one_turn_travel_in_one_call(server: Server, sending: Appends) -> None:
