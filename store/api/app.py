@@ -2,16 +2,20 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final, cast
 
 from litestar import Litestar, Router
+from litestar.enums import ScopeType
 from litestar.routes import HTTPRoute
+from litestar.types import HTTPScope, LifeSpanReceive, LifeSpanScope, LifeSpanSend, Receive, Scope, Send
 
 from store import logging
 from store.api import (
     accesses,
+    actions,
     captures,
     content,
+    exports,
     health,
     keys,
     operations,
@@ -22,7 +26,8 @@ from store.api import (
     scopes,
     sources,
 )
-from store.api.around import RequestLine, complete_headers
+from store.api.around import Call
+from store.api.direct import ShortWays
 from store.api.identity import no_credentials_in_url
 from store.api.problems import HANDLERS
 from store.config import Settings, from_environment
@@ -36,6 +41,8 @@ ROUTERS: Final[Sequence[Router]] = (
     reads.router,
     content.router,
     accesses.router,
+    actions.router,
+    exports.router,
     sources.router,
     scopes.router,
     keys.router,
@@ -44,7 +51,39 @@ ROUTERS: Final[Sequence[Router]] = (
 )
 
 
-def create_app(settings: Settings | None = None) -> Litestar:
+class Api(Litestar):
+    """The framework's application behind our own door: what goes around requests, and the captures' short way."""
+
+    def __init__(self, **said: Any) -> None:
+        super().__init__(**said)
+        self._short_ways = ShortWays(self)
+
+    async def __call__(
+        self,
+        scope: Scope | LifeSpanScope,
+        receive: Receive | LifeSpanReceive,
+        send: Send | LifeSpanSend,
+    ) -> None:
+        """Serve one request; the server's other messages are the framework's own affair."""
+        if scope["type"] == ScopeType.HTTP:
+            await self._serve(cast("HTTPScope", scope), cast("Receive", receive), cast("Send", send))
+        else:
+            await super().__call__(scope, receive, send)
+
+    async def _serve(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})
+        call = Call(scope, receive, send)
+        try:
+            direct = self._short_ways.find(scope)
+            if direct is None:
+                await super().__call__(scope, call.receive, call.send)
+            else:
+                await direct.serve(scope, call.receive, call.send)
+        finally:
+            call.over(self.state.services.metrics)
+
+
+def create_app(settings: Settings | None = None) -> Api:
     """Make the application, with the settings of the environment unless others are given."""
     if settings is None:
         settings = from_environment()
@@ -56,13 +95,12 @@ def create_app(settings: Settings | None = None) -> Litestar:
         async with open_services(used) as services:
             app.state.services = services
             yield
+            logging.flush()
 
-    return Litestar(
+    return Api(
         route_handlers=[_mergeable(router) for router in ROUTERS],
         lifespan=[lifespan],
         guards=[no_credentials_in_url],
-        middleware=[RequestLine()],
-        before_send=[complete_headers],
         exception_handlers=HANDLERS,
         openapi_config=schema.config(),
         logging_config=None,

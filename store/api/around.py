@@ -1,100 +1,86 @@
-"""What goes around every request: its one log line, and the headers that no answer may lack."""
+"""What goes around every request, whichever way it is served: one log line, and headers that no answer may lack."""
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from litestar.enums import ScopeType
-from litestar.middleware import ASGIMiddleware
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import Message, Receive, Scope, Send
 
+from store import logging
 from store.clock import monotonic
-from store.logging import logger
+from store.services.metrics import Metrics
 
 # Evidence, and that there is or is not any, rests in no cache and is never taken for something to run.
 _ALWAYS: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+_CLOSE: Final = (b"connection", b"close")
 _REFUSED: Final = 400
 _HTTP_1: Final = "1"
-_BODY_READ: Final = "body_read"
+# Whoever calls may make methods up; they are no words of ours.
+_METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+_OTHER: Final = "other"
 
 
-class RequestLine(ASGIMiddleware):
-    """Writes one line per request when it is over: ids and closed words, the route's template, never its values."""
+class Call:
+    """One request under way; it remembers whether the body was read to its end, and what was answered."""
 
-    scopes = (ScopeType.HTTP,)
+    __slots__ = ("_body_read", "_receive", "_scope", "_send", "_started", "_status")
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
-        """Serve the request, and remember on the way whether its body was read and what was answered."""
-        started = monotonic()
-        request = cast("HTTPScope", scope)
-        state: dict[str, Any] = scope["state"]
-        status: int | None = None
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope: Any = scope
+        self._receive = receive
+        self._send = send
+        self._started = monotonic()
+        self._status: int | None = None
+        self._body_read = False
 
-        async def noting_receive() -> Any:
-            message = await receive()
-            if message["type"] == "http.request" and not message.get("more_body", False):
-                state[_BODY_READ] = True
-            return message
+    async def receive(self) -> Any:
+        """Pass on what comes."""
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            self._body_read = True
+        return message
 
-        async def noting_send(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
+    def send(self, message: Message) -> Any:
+        """Pass on what goes out, with the headers that it must have."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            message["headers"] = self._complete(list(message.get("headers", ())))
+        return self._send(message)
 
-        try:
-            await next_app(scope, noting_receive, noting_send)
-        finally:
-            duration_s = monotonic() - started
-            _write_line(request, status, duration_s)
-            if status is not None:
-                scope["litestar_app"].state.services.metrics.answered(
-                    str(request["method"]), status, duration_s
-                )
+    def over(self, metrics: Metrics) -> None:
+        """Write its line, ids and closed words, the route's template and never its values; and count the answer."""
+        seconds = monotonic() - self._started
+        scope, status = self._scope, self._status
+        state = scope["state"]
+        caller = state.get("caller")
+        method = scope["method"] if scope["method"] in _METHODS else _OTHER
+        logging.request(
+            logging.Request(
+                method=method,
+                # None where no route was found.
+                route=scope.get("path_template"),
+                status=status,
+                outcome="answered" if status is not None else "no_answer",
+                duration_ms=round(seconds * 1000, 1),
+                key_id=None if caller is None else caller.key_id,
+                role=None if caller is None else caller.role.value,
+                scope_id=state.get("scope_id") or (None if caller is None else caller.scope_id),
+                reason=state.get("reason"),
+            )
+        )
+        if status is not None:
+            metrics.answered(method, status, seconds)
 
+    def _complete(self, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        present = {name.lower() for name, _ in headers}
+        headers += [each for each in _ALWAYS if each[0] not in present]
+        if self._status is not None and self._status >= _REFUSED and self._unread_body():
+            # A client that reuses the connection would have its body taken for the next request.
+            headers.append(_CLOSE)
+        return headers
 
-async def complete_headers(message: Message, scope: Scope) -> None:
-    """Give an answer the headers that none may lack; close where a refused body is still on its way."""
-    if message["type"] != "http.response.start":
-        return
-    headers = list(message.get("headers", ()))
-    present = {name.lower() for name, _ in headers}
-    headers += [(name, value) for name, value in _ALWAYS if name not in present]
-    if message["status"] >= _REFUSED and _unread_body(scope):
-        # A client that reuses the connection would have its body taken for the next request.
-        headers.append((b"connection", b"close"))
-    message["headers"] = headers
-    if _route(scope) is None:
-        _write_line(cast("HTTPScope", scope), message["status"], None)
-
-
-def _unread_body(scope: Scope) -> bool:
-    if not str(scope.get("http_version", _HTTP_1)).startswith(_HTTP_1):
-        return False
-    if scope.get("state", {}).get(_BODY_READ, False):
-        return False
-    return any(
-        name in (b"content-length", b"transfer-encoding") and value != b"0"
-        for name, value in scope["headers"]
-    )
-
-
-def _write_line(scope: HTTPScope, status: int | None, duration_s: float | None) -> None:
-    state = scope.get("state", {})
-    caller = state.get("caller")
-    logger().info(
-        "request",
-        method=str(scope["method"]),
-        route=_route(scope),
-        status=status,
-        outcome="answered" if status is not None else "no_answer",
-        duration_ms=None if duration_s is None else round(duration_s * 1000, 1),
-        key_id=None if caller is None else caller.key_id,
-        role=None if caller is None else caller.role.value,
-        scope_id=state.get("scope_id") or (None if caller is None else caller.scope_id),
-        reason=state.get("reason"),
-    )
-
-
-def _route(scope: Scope | HTTPScope) -> str | None:
-    """Return the template of the route, None where no route was found (the framework then leaves it out)."""
-    template: str | None = scope.get("path_template")
-    return template
+    def _unread_body(self) -> bool:
+        if self._body_read or not str(self._scope.get("http_version", _HTTP_1)).startswith(_HTTP_1):
+            return False
+        return any(
+            name in (b"content-length", b"transfer-encoding") and value != b"0"
+            for name, value in self._scope["headers"]
+        )

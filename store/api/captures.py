@@ -16,6 +16,7 @@ from policies.reasons import STATUS, Reason
 from store.api import capture_schema
 from store.api.answers import Ready, post, put
 from store.api.bodies import read_body
+from store.api.direct import DIRECT
 from store.api.documents import check
 from store.api.guards import (
     Admitted,
@@ -81,7 +82,7 @@ class Losses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guards=[admit_part],
     operation_id="putPart",
     summary="Capture one part",
-    opt={CAPTURES: True, OPERATION: capture_schema.PUT_PART},
+    opt={CAPTURES: True, DIRECT: True, OPERATION: capture_schema.PUT_PART},
     status_code=202,
 )
 async def put_part(request: AnyRequest) -> Response[ReceiptView]:
@@ -105,7 +106,7 @@ async def put_part(request: AnyRequest) -> Response[ReceiptView]:
     guards=[admit_flush],
     operation_id="postFrames",
     summary="Capture one flush of frames",
-    opt={CAPTURES: True, OPERATION: capture_schema.POST_FRAMES},
+    opt={CAPTURES: True, DIRECT: True, OPERATION: capture_schema.POST_FRAMES},
     status_code=202,
 )
 async def post_frames(request: AnyRequest) -> Response[bytes]:
@@ -136,7 +137,7 @@ async def post_frames(request: AnyRequest) -> Response[bytes]:
     guards=[admit_note],
     operation_id="putAttempt",
     summary="Say what became of an attempt",
-    opt={CAPTURES: True, OPERATION: capture_schema.PUT_ATTEMPT},
+    opt={CAPTURES: True, DIRECT: True, OPERATION: capture_schema.PUT_ATTEMPT},
     status_code=202,
 )
 async def put_attempt(request: AnyRequest) -> Response[NoteView]:
@@ -156,7 +157,7 @@ async def put_attempt(request: AnyRequest) -> Response[NoteView]:
     guards=[admit_gaps],
     operation_id="postGaps",
     summary="Report what the runtime lost",
-    opt={CAPTURES: True, OPERATION: capture_schema.POST_GAPS},
+    opt={CAPTURES: True, DIRECT: True, OPERATION: capture_schema.POST_GAPS},
     status_code=202,
 )
 async def post_gaps(request: AnyRequest) -> Response[Notes]:

@@ -35,6 +35,8 @@ _CREDENTIAL_NAMES: Final = frozenset(
         "password",
     }
 )
+# What RFC 3986 lets a host be; with an "@" in it, a name and perhaps a password would stand before the host.
+_HOST: Final = re.compile(rb"[0-9A-Za-z!$&'()*+,;=._~:\[\]%-]*")
 _BEARER: Final = re.compile(r"[Bb]earer +(\S+)")
 # More than anybody's query; what is longer is not looked through but refused.
 _MOST_PARAMETERS: Final = 64
@@ -51,8 +53,11 @@ async def no_credentials_in_url(connection: Connection, _: BaseRouteHandler) -> 
     query = connection.scope["query_string"].decode("latin-1")
     if query and _carries_credential(query):
         raise Malformed(detail="credentials belong into the Authorization header, never into a URL")
-    if KEY_TEXT.search(connection.scope["path"]) or any("@" in host for host in said_in(connection, "host")):
+    if KEY_TEXT.search(connection.scope["path"]):
         raise Malformed(detail="credentials belong into the Authorization header, never into a URL")
+    for name, value in connection.scope["headers"]:
+        if name == b"host" and _HOST.fullmatch(value) is None:
+            raise Malformed(detail="Host is no host; credentials belong into the Authorization header")
 
 
 def requires(*roles: Role) -> Guard:

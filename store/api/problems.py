@@ -8,13 +8,14 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 import msgspec
-from litestar import Request, Response
+from litestar import Request
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
 from litestar.utils.path import normalize_path
 
 from policies.documents import PolicyFault
 from policies.reasons import READ_STATUS, RETRYABLE, STATUS, Reason, read_status, retryable
+from store.api.answers import Ready
 from store.errors import CustodyError, Gone, RowRefused, Unavailable
 from store.logging import logger
 from store.services.receipt_view import ReceiptView
@@ -73,7 +74,8 @@ def problem_response(
     *,
     waits: bool = True,
     refused: NotCaptured | None = None,
-) -> Response[bytes]:
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> Ready[bytes]:
     """Answer a problem; `waits` says whether the caller waits for the outcome, so that trying again makes sense."""
     again = retryable(reason, waits=waits)
     problem = Problem(
@@ -86,10 +88,12 @@ def problem_response(
         receipt=refused.receipt if refused is not None and refused.receipt is not None else msgspec.UNSET,
         recorded=msgspec.UNSET if refused is None else refused.recorded,
     )
-    headers = {"Retry-After": _RETRY_AFTER_S} if again else {}
+    said = dict(headers)
+    if again:
+        said["Retry-After"] = _RETRY_AFTER_S
     if reason is Reason.UNAUTHENTICATED:
-        headers["WWW-Authenticate"] = "Bearer"
-    return Response(msgspec.json.encode(problem), status_code=status, media_type=MEDIA_TYPE, headers=headers)
+        said["WWW-Authenticate"] = "Bearer"
+    return Ready(msgspec.json.encode(problem), status, said, MEDIA_TYPE)
 
 
 def title(reason: Reason) -> str:
@@ -104,7 +108,7 @@ def status_of(reason: Reason, method: str, *, destroyed: bool = False) -> int:
     return read_status(reason, destroyed=destroyed)
 
 
-def _on_custody_error(request: Request[Any, Any, Any], error: CustodyError) -> Response[bytes]:
+def _on_custody_error(request: Request[Any, Any, Any], error: CustodyError) -> Ready[bytes]:
     if isinstance(error, RowRefused):
         # Outside a writer this is a bug of ours: no caller can send a row.
         return _on_exception(request, error)
@@ -127,24 +131,22 @@ def _on_custody_error(request: Request[Any, Any, Any], error: CustodyError) -> R
     )
 
 
-def _on_policy_fault(request: Request[Any, Any, Any], fault: PolicyFault) -> Response[bytes]:
+def _on_policy_fault(request: Request[Any, Any, Any], fault: PolicyFault) -> Ready[bytes]:
     # The faults name fields, never values (policies.documents).
     _note(request, Reason.MALFORMED_REQUEST)
     return problem_response(Reason.MALFORMED_REQUEST, 400, str(fault))
 
 
-def _on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+def _on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> Ready[bytes]:
     if error.status_code not in _CLIENT_FAULTS:
         return _on_exception(request, error)
     reason = _REASON_OF_STATUS.get(error.status_code, Reason.MALFORMED_REQUEST)
     _note(request, reason)
-    answer = problem_response(reason, error.status_code, _framework_detail(error))
-    if error.status_code == _NOT_ALLOWED:
-        answer.headers["Allow"] = ", ".join(_allowed(request))
-    return answer
+    headers = {"Allow": ", ".join(_allowed(request))} if error.status_code == _NOT_ALLOWED else {}
+    return problem_response(reason, error.status_code, _framework_detail(error), headers=headers)
 
 
-def _on_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+def _on_exception(request: Request[Any, Any, Any], error: Exception) -> Ready[bytes]:
     _note(request, Reason.INTERNAL)
     # The pipe keeps the class and our own frames of it; its message may quote what it met.
     logger().error(
@@ -159,6 +161,12 @@ HANDLERS: Final[ExceptionHandlersMap] = {
     HTTPException: _on_http_exception,
     Exception: _on_exception,
 }
+
+
+def answer_of(request: Request[Any, Any, Any], error: Exception) -> Ready[bytes]:
+    """Return the answer that an error becomes; the framework looks it up in the same way."""
+    found = next(HANDLERS[kind] for kind in type(error).__mro__ if kind in HANDLERS)
+    return cast("Ready[bytes]", found(request, error))
 
 
 def _captures(request: Request[Any, Any, Any]) -> bool:

@@ -15,6 +15,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        # Looking a counter up by its labels costs more than counting.
+        self._admitted: dict[Kind | None, Counter] = {}
+        self._answered: dict[tuple[str, int], Histogram] = {}
         self.admissions = Counter(
             "custody_admissions",
             "Observations that the api decided on; kind is empty where it was not looked at",
@@ -45,7 +48,10 @@ class Metrics:
 
     def admitted(self, kind: Kind | None) -> None:
         """Count what the guard let pass; what the queue then refuses is counted as refused too."""
-        self.admissions.labels("admitted", "", kind or "").inc()
+        counter = self._admitted.get(kind)
+        if counter is None:
+            counter = self._admitted[kind] = self.admissions.labels("admitted", "", kind or "")
+        counter.inc()
 
     def refused(self, kind: Kind | None, reason: Reason) -> None:
         """Count what was not captured, and why."""
@@ -53,4 +59,8 @@ class Metrics:
 
     def answered(self, method: str, status: int, seconds: float) -> None:
         """Count an answer by the class of its status."""
-        self._requests.labels(method, f"{status // 100}xx").observe(seconds)
+        known = (method, status // 100)
+        histogram = self._answered.get(known)
+        if histogram is None:
+            histogram = self._answered[known] = self._requests.labels(method, f"{known[1]}xx")
+        histogram.observe(seconds)

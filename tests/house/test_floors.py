@@ -88,3 +88,12 @@ def test_the_floors_hold():
     result = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "0 broken" in result.stdout
+
+
+BODY = re.compile(r"\.(receive|stream|body|json|form|msgpack)\b")
+
+
+@pytest.mark.parametrize("module", ["guards", "headers", "identity", "direct"])
+def test_what_runs_before_a_body_may_be_read_reads_none(module):
+    assert BODY.findall((ROOT / "store" / "api" / f"{module}.py").read_text().partition('"""\n')[2]) == []
+    assert BODY.search("await request.body()")

@@ -10,6 +10,7 @@ import threading
 import warnings
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import structlog
@@ -183,6 +184,66 @@ def test_a_level_below_the_least_is_not_logged(lines):
     assert lines.getvalue() == ""
     logging.logger().warning("part_corrupt")
     assert lines.last()["event"] == "part_corrupt"
+
+
+REQUEST: dict[str, Any] = {
+    "method": "PUT",
+    "route": "/v1/runs/{run}",
+    "status": 202,
+    "outcome": "answered",
+    "duration_ms": 1.5,
+    "key_id": "0123456789abcdef",
+    "role": "runtime",
+    "scope_id": UUID(int=7),
+    "reason": None,
+}
+
+
+async def test_the_line_of_a_request_is_as_any_other_would_be(lines):
+    logging.logger().info("request", **REQUEST)
+    logging.request(logging.Request(**REQUEST))
+    usual, short = lines.read_all()
+    assert usual.pop("ts")[:-7] == short.pop("ts")[:-7]
+    assert usual == short
+    assert list(short) == sorted(short)
+    assert set(logging.Request.__struct_fields__) <= logging.FIELDS
+
+
+class Held(Lines):
+    """A stream that shows nothing before it is told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.shown = 0
+        self.told = asyncio.Event()
+
+    def flush(self):
+        self.shown = len(self.getvalue())
+        self.told.set()
+
+
+async def test_lines_of_requests_are_shown_together_within_moments_and_at_the_end(lines):
+    held = Held()
+    logging.configure("info", held)
+    for _ in range(3):
+        logging.request(logging.Request(**REQUEST))
+    assert held.shown == 0
+    async with asyncio.timeout(5):
+        await held.told.wait()
+    assert len(held.read_all()) == 3
+    logging.request(logging.Request(**REQUEST))
+    logging.flush()
+    assert held.shown == len(held.getvalue())
+    logging.request(logging.Request(**REQUEST))
+    logging.logger().info("part_read")
+    assert held.shown == len(held.getvalue())
+    assert [line["event"] for line in held.read_all()[-2:]] == ["request", "part_read"]
+
+
+async def test_lines_of_requests_heed_the_level(lines):
+    logging.configure("warning", lines)
+    logging.request(logging.Request(**REQUEST))
+    assert lines.getvalue() == ""
 
 
 def logging_calls() -> list[tuple[str, ast.Call]]:
