@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from policies.reasons import Reason
 from store import errors, ids
 from store.encoding import Identity, lp
-from store.frames import frame_encode
 
 SECRET_BYTES: Final = 32
 INTAKE_VERSION: Final = 0x01
@@ -131,11 +130,12 @@ def seal_intake(
     return _seal_intake(key, frame, intake_aad(identity, evidence), salt or ids.secret(_SALT))
 
 
-def take_in(key: IntakeKey, content: bytes, identity: Identity, evidence: UUID) -> tuple[bytes, bytes]:
-    """Return a body as it waits in the queue, compressed where that pays, and its `intake_digest`."""
+def take_in(
+    key: IntakeKey, frame: bytes, content: bytes, identity: Identity, evidence: UUID
+) -> tuple[bytes, bytes]:
+    """Return what `seal_intake` makes of a frame, and the `intake_digest` of its content."""
     named = identity.named()
-    aad = _INTAKE_BOUND + bound(named, evidence)
-    sealed = _seal_intake(key, frame_encode(content, compress=True), aad, ids.secret(_SALT))
+    sealed = _seal_intake(key, frame, _INTAKE_BOUND + bound(named, evidence), ids.secret(_SALT))
     return sealed, _intake_digest(key, content, named)
 
 

@@ -109,7 +109,8 @@ class Ingest:
             gap = refusal_frame(sender.key, sender.view.run_uid, said, reason, evidence)
             return _Prepared(body, identity, evidence, gap)
         content = bytes(body.content)
-        sealed, digest = commitments.take_in(key, content, identity, evidence)
+        packed = commitments.frame_encode(content, compress=True)
+        sealed, digest = commitments.take_in(key, packed, content, identity, evidence)
         frame = PartFrame(
             key=sender.key,
             exchange=said.exchange,
