@@ -13,10 +13,10 @@ ROOTS := policies store workers
 ARGS ?=
 CORPUS ?=
 ONLY ?=
-T ?= tests
+T ?= tests client/tests
 
-# The service is not installed: it runs from here (docs/decisions/0001-not-packaged.md).
-export PYTHONPATH := $(CURDIR)
+# Neither the service nor the client is installed: they run from here (docs/decisions/0001-not-packaged.md).
+export PYTHONPATH := $(CURDIR):$(CURDIR)/client/src
 
 .PHONY: help setup demo up test test-long check fmt lint types floors spelling bench migrate lock clean compose
 
