@@ -32,7 +32,7 @@ from store.envelope import (
     wrap_secret,
 )
 from store.frames import frame_decode, frame_encode, size_class
-from store.leaves import close_bytes, leaf, meta_bytes
+from store.leaves import close_bytes, leaf, meta_bytes, part_leaf
 
 __all__ = [
     "INTAKE_VERSION",
@@ -63,6 +63,7 @@ __all__ = [
     "open_taken",
     "part_aad",
     "part_keys",
+    "part_leaf",
     "same",
     "seal_frame",
     "seal_intake",

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterator
 from typing import Final, NewType
 from uuid import UUID
 
@@ -58,6 +59,12 @@ def new_gap_id() -> GapId:
 def secret(size: int) -> bytes:
     """Return `size` bytes from the system's generator, for keys, salts, nonces and openings."""
     return os.urandom(size)
+
+
+def secrets(size: int, count: int) -> Iterator[bytes]:
+    """Yield `count` secrets of `size` bytes, asked for at once: what they are for needs many small ones."""
+    drawn = os.urandom(size * count)
+    return (drawn[at : at + size] for at in range(0, size * count, size))
 
 
 def caller_id(text: str) -> str:

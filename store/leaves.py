@@ -1,11 +1,14 @@
 """The canonical bytes that the log and its commitments are about: metadata, close records, leaves."""
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
+
+import msgspec
 
 from store.encoding import Identity, canonical_json
 
@@ -55,6 +58,46 @@ def leaf(kind: str, **fields: Value) -> bytes:
     return canonical_json({"k": kind, "v": 1} | {name: _plain(value) for name, value in fields.items()})
 
 
+class _Part(msgspec.Struct, frozen=True, gc=False):
+    """A part's leaf, which is written for every part: the fields of `leaf("part")`, in the order of their names."""
+
+    b: str
+    c: bytes
+    k: str
+    m: bytes
+    p: str
+    t: int
+    v: int
+
+
+def part_leaf(bucket: UUID, evidence: UUID, commitment: bytes, meta_commitment: bytes, at: datetime) -> bytes:
+    """Return what `leaf` returns for a part, in a third of the time."""
+    return canonical_json(
+        _Part(bucket.hex, commitment, "part", meta_commitment, evidence.hex, _seconds(at), 1)
+    )
+
+
+class _Meta(msgspec.Struct, frozen=True, gc=False):
+    """The committed metadata, in the order of the fields' names."""
+
+    attempt: str
+    bucket: str
+    captured_at: str | None
+    completeness: str
+    exchange: str
+    kind: str
+    media_type: str
+    received_at: str
+    run: str
+    scope: str
+    sequence: int | None
+    session: str | None
+    size_class: int
+    sources: list[list[str | None]]
+    v: int
+    vantage: str
+
+
 def meta_bytes(  # noqa: PLR0913 - the committed fields, each by its name
     identity: Identity,
     *,
@@ -66,29 +109,29 @@ def meta_bytes(  # noqa: PLR0913 - the committed fields, each by its name
     sequence: int | None,
     session: str | None,
     size_class: int,
-    sources: Iterable[tuple[str, int | None]],
+    sources: Collection[tuple[str, int | None]],
     vantage: str,
 ) -> bytes:
     """Return the committed metadata of a part; sources are (id, version), in any order, each once."""
     return canonical_json(
-        {
-            "attempt": identity.attempt,
-            "bucket": bucket.hex,
-            "captured_at": None if captured_at is None else _instant(captured_at),
-            "completeness": completeness,
-            "exchange": identity.exchange,
-            "kind": identity.kind,
-            "media_type": media_type,
-            "received_at": _instant(received_at),
-            "run": identity.run,
-            "scope": identity.scope.hex,
-            "sequence": sequence,
-            "session": session,
-            "size_class": size_class,
-            "sources": _sources(sources),
-            "v": 1,
-            "vantage": vantage,
-        }
+        _Meta(
+            attempt=identity.attempt,
+            bucket=bucket.hex,
+            captured_at=None if captured_at is None else _instant(captured_at),
+            completeness=completeness,
+            exchange=identity.exchange,
+            kind=identity.kind,
+            media_type=media_type,
+            received_at=_instant(received_at),
+            run=identity.run,
+            scope=identity.scope.hex,
+            sequence=sequence,
+            session=session,
+            size_class=size_class,
+            sources=_sources(sources) if sources else [],
+            v=1,
+            vantage=vantage,
+        )
     )
 
 
@@ -119,10 +162,17 @@ def _plain(value: Value) -> int | str | None:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, datetime):
-        return int(value.timestamp())
+        return _seconds(value)
     return value
 
 
+# The parts of a flush came in at one instant, and those of a batch are stored at one.
+@lru_cache(maxsize=64)
+def _seconds(value: datetime) -> int:
+    return int(value.timestamp())
+
+
+@lru_cache(maxsize=256)
 def _instant(value: datetime) -> str:
     text = value.astimezone(UTC).isoformat(timespec="microseconds")
     return text.removesuffix("+00:00") + "Z"

@@ -6,7 +6,7 @@ scripts need of an entry stands in fields of its own.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 from uuid import UUID
 
@@ -85,8 +85,7 @@ _state: Final = msgspec.msgpack.Decoder(StateHeader)
 _gap: Final = msgspec.msgpack.Decoder(GapHeader)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One delivery of one entry. `sealed` is there for parts only, `deliveries` counts this one."""
 
     id: str
@@ -99,7 +98,7 @@ class Entry:
     @property
     def key(self) -> RunKey:
         """The run it belongs to."""
-        return RunKey(UUID(bytes=self.header.scope), self.header.run)
+        return _key(self.header.scope, self.header.run)
 
     def settle(self, outcome: Outcome, reason: Reason | None = None) -> Settlement:
         """Say what became of this entry."""
@@ -108,9 +107,15 @@ class Entry:
             return Settlement(
                 self.id, self.key, "part", outcome, reason,
                 exchange=header.exchange, attempt=header.attempt, kind=header.kind,
-                evidence=UUID(bytes=header.evidence), sealed_bytes=len(self.sealed or b""),
+                evidence=header.evidence, sealed_bytes=len(self.sealed or b""),
             )  # fmt: skip
         return Settlement(self.id, self.key, self.type, outcome, reason)
+
+
+@lru_cache(maxsize=1024)
+def _key(scope: bytes, run: str) -> RunKey:
+    # Asked for every entry, and the runs of a batch are few.
+    return RunKey(UUID(bytes=scope), run)
 
 
 def encode(header: Header) -> bytes:

@@ -75,7 +75,7 @@ ABSENT: Final = Answer("absent")
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """What became of one entry; the identity and `sealed_bytes` are for parts only."""
+    """What became of one entry; the identity, the 16 bytes of the evidence and `sealed_bytes` are for parts only."""
 
     entry_id: str
     key: RunKey
@@ -85,7 +85,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     exchange: str = ""
     attempt: str = ""
     kind: str = ""
-    evidence: UUID | None = None
+    evidence: bytes | None = None
     sealed_bytes: int = 0
 
 

@@ -156,4 +156,4 @@ def _outcome(settlement: Settlement) -> tuple[Any, ...]:
     if settlement.type != "part" or settlement.evidence is None:
         return ("note", settlement.outcome, reason, "", "", 0)
     field = identity_field(settlement.exchange, settlement.attempt, settlement.kind)
-    return ("part", settlement.outcome, reason, field, settlement.evidence.hex, settlement.sealed_bytes)
+    return ("part", settlement.outcome, reason, field, settlement.evidence.hex(), settlement.sealed_bytes)

@@ -1,7 +1,8 @@
 """What one transaction of a writer writes, and what it will say of each entry once that is committed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
@@ -22,7 +23,7 @@ from store.services.told import told
 from store.tables import attempts, bodies, log_queue, parts
 from store.tables.batch import Key
 from store.tables.gaps import Stored
-from store.tables.parts import Holder, Identified
+from store.tables.parts import Holder, Identified, NewPart
 
 _NOBODY: Final = Refuse(Reason.RUN_NOT_ADMITTED)
 
@@ -37,7 +38,7 @@ class Batch:
 
     def runs(self) -> set[Key]:
         """Return every run that the batch touches."""
-        found = {(part.scope, part.run_uid) for part in self.parts}
+        found = {part.place.key for part in self.parts}
         found |= {run_of(header) for _, header in self.states}
         return found | {gap.run for _, gap in self.gaps}
 
@@ -54,14 +55,19 @@ class Verdicts:
     states: list[StateHeader] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
 
-    def names(self) -> list[Stored]:
-        """Return the identities of the parts that are new."""
-        return [Stored(*_identified(part), part.evidence) for part, _ in self.stored]
+    def runs(self) -> set[Key]:
+        """Return the runs of the parts that are new."""
+        return {part.place.key for part, _ in self.stored}
+
+    def names(self, runs: Collection[Key]) -> list[Stored]:
+        """Return the identities of the parts of these runs that are new."""
+        parts_of = [part for part, _ in self.stored if part.place.key in runs] if runs else []
+        return [Stored(*_identified(part), part.evidence) for part in parts_of]
 
     def refuse(self, part: Candidate, reason: Reason, ground: Ground) -> None:
         """Settle a part as refused, with a gap where there is a run to record it in."""
         self.settlements.append(part.entry.settle("refused", reason))
-        if (part.scope, part.run_uid) in ground.runs:
+        if part.place.key in ground.runs:
             self.gaps.append(loss(part.entry, part.header, reason))
 
 
@@ -109,8 +115,13 @@ def reported(entry: Entry, header: GapHeader) -> Gap:
     )
 
 
-async def write_parts(connection: Connection, candidates: Iterable[Candidate], ground: Ground) -> Verdicts:
-    """Write the parts that may be written, with their bodies and leaves."""
+async def write_parts(
+    connection: Connection, candidates: Iterable[Candidate], ground: Ground, *, fresh: bool
+) -> Verdicts:
+    """Write the parts that may be written, with their bodies and leaves.
+
+    Taken as `fresh`, an identity that somebody has raises RowRefused; else it is found, which costs more for each part.
+    """
     verdicts = Verdicts()
     refused: list[tuple[Candidate, Refuse]] = []
     ready: list[tuple[Candidate, Sealed]] = []
@@ -126,7 +137,12 @@ async def write_parts(connection: Connection, candidates: Iterable[Candidate], g
             verdicts.waiting.append(part.entry)
         else:
             ready.append((part, part.sealed))
-    taken = await _insert(connection, ready, verdicts, ground)
+    ready.sort(key=_identity_order)
+    if fresh:
+        taken: Sequence[Candidate] = ()
+        await _copy(connection, ready, verdicts, ground)
+    else:
+        taken = await _insert(connection, ready, verdicts, ground)
     await _answer(connection, refused, taken, verdicts, ground)
     return verdicts
 
@@ -154,27 +170,41 @@ async def write_notes(connection: Connection, batch: Batch, verdicts: Verdicts, 
         await attempts.tell(connection, rows)
 
 
+async def _copy(
+    connection: Connection, ready: Sequence[tuple[Candidate, Sealed]], verdicts: Verdicts, ground: Ground
+) -> None:
+    if ready:
+        await parts.copy(connection, [sealed.row for _, sealed in ready], _now(ready, ground))
+        verdicts.stored += ready
+        await _write_rest(connection, verdicts, ground)
+
+
 async def _insert(
     connection: Connection, ready: Sequence[tuple[Candidate, Sealed]], verdicts: Verdicts, ground: Ground
 ) -> list[Candidate]:
-    """Insert in identity order (batches in other orders deadlock) and return those whose identity was taken."""
+    """Insert, and return those whose identity was taken."""
     if not ready:
         return []
-    ordered = sorted(ready, key=_identity_order)
-    inserted = await parts.insert(connection, [sealed.row for _, sealed in ordered])
+    inserted = await parts.insert(connection, [sealed.row for _, sealed in ready])
     taken: list[Candidate] = []
-    for part, sealed in ordered:
+    for part, sealed in ready:
         if part.evidence not in inserted:
             taken.append(part)
             continue
-        verdicts.settlements.append(part.entry.settle("stored"))
         # One entry may come twice in a batch; its rows come once.
         inserted.discard(part.evidence)
         verdicts.stored.append((part, sealed))
     if verdicts.stored:
-        await bodies.copy(connection, [sealed.body for _, sealed in verdicts.stored])
-        await log_queue.copy(connection, [_leaf(part, sealed, ground) for part, sealed in verdicts.stored])
+        await _write_rest(connection, verdicts, ground)
     return taken
+
+
+async def _write_rest(connection: Connection, verdicts: Verdicts, ground: Ground) -> None:
+    """Write the bodies and leaves of the parts that are stored."""
+    now = _now(verdicts.stored, ground)
+    await bodies.copy(connection, [sealed.body for _, sealed in verdicts.stored])
+    await log_queue.copy(connection, [_leaf(sealed.row, now) for _, sealed in verdicts.stored])
+    verdicts.settlements += [part.entry.settle("stored") for part, _ in verdicts.stored]
 
 
 async def _answer(
@@ -203,23 +233,22 @@ def _taken_by(holder: Holder | None) -> Reason:
     return Reason.RETENTION_EXPIRED if holder.purge_reason is Reason.RETENTION_EXPIRED else Reason.ERASED
 
 
-def _leaf(part: Candidate, sealed: Sealed, ground: Ground) -> tuple[UUID, bytes]:
-    row = sealed.row
-    return row.scope_id, commitments.leaf(
-        "part",
-        b=row.bucket_id,
-        c=row.commitment,
-        m=row.meta_commitment,
-        p=row.evidence,
-        t=ground.runs[part.scope, part.run_uid].now,
+def _now(ready: Sequence[tuple[Candidate, Sealed]], ground: Ground) -> datetime:
+    # The transaction's time: the same for all of its runs.
+    return ground.runs[ready[0][0].place.key].now
+
+
+def _leaf(row: NewPart, now: datetime) -> tuple[UUID, bytes]:
+    return row.scope_id, commitments.part_leaf(
+        row.bucket_id, row.evidence, row.commitment, row.meta_commitment, now
     )
 
 
 def _identified(part: Candidate) -> Identified:
     header = part.header
-    return Identified(part.scope, part.run_uid, header.exchange, header.attempt, header.kind)
+    return Identified(*part.place.key, header.exchange, header.attempt, header.kind)
 
 
-def _identity_order(each: tuple[Candidate, Sealed]) -> tuple[bytes, bytes, str, str, str]:
-    header = each[0].header
-    return header.scope, header.run_uid, header.exchange, header.attempt, header.kind
+def _identity_order(each: tuple[Candidate, Sealed]) -> bytes:
+    # One order for all writers, whichever: batches in other orders deadlock.
+    return each[0].named

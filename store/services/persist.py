@@ -11,6 +11,7 @@ from uuid import UUID
 
 from policies.reasons import Reason
 from store.db import Connection, Database
+from store.errors import RowRefused
 from store.keyring import Keyring
 from store.queue import Entry, Settlement
 from store.queue.entries import GapHeader, PartHeader, StateHeader
@@ -18,8 +19,9 @@ from store.services import gap_records
 from store.services.batch_rows import Batch, Verdicts, loss, reported, run_of, write_notes, write_parts
 from store.services.destinations import Destinations
 from store.services.gap_records import Gap
-from store.services.recheck import gather
-from store.services.sealing import Sealer
+from store.services.recheck import Ground, gather
+from store.services.sealing import Sealing
+from store.tables import batch as table
 from store.tables import parts, source_sets
 from store.tables.parts import Identified
 from store.tables.source_sets import SourceSet
@@ -45,7 +47,8 @@ class Persister:
 
     def __init__(self, database: Database, keyring: Keyring, *, most_bytes: int) -> None:
         self._database = database
-        self._sealer = Sealer(keyring, most_bytes)
+        self._keyring = keyring
+        self._most_bytes = most_bytes
         self._destinations = Destinations(database)
         self._known_sets: set[tuple[UUID, bytes]] = set()
 
@@ -54,7 +57,7 @@ class Persister:
         done = Persisted()
         left = list(entries)
         for _ in range(_ROUNDS):
-            verdicts = await self._commit(await self._prepare(left, done))
+            verdicts = await self._write(await self._prepare(left, done))
             done.settlements += verdicts.settlements
             done.waiting += verdicts.waiting
             done.faulty += verdicts.faulty
@@ -69,7 +72,7 @@ class Persister:
         """Record that an entry cannot be written: under its name, or only as a count where the name is at fault."""
         header = entry.header
         async with self._database.transaction() as connection:
-            ground = await gather(connection, (), [run_of(header)])
+            ground = await gather(connection, (), [run_of(header)], b"")
             if isinstance(header, PartHeader) and named and await _is_written(connection, header):
                 return entry.settle("stored")
             if ground.runs and not isinstance(header, StateHeader):
@@ -86,12 +89,12 @@ class Persister:
         batch = Batch()
         wanted = {run_of(entry.header) for entry in entries if entry.type == "part"}
         buckets = await self._destinations.of(wanted) if wanted else {}
+        sealing = Sealing(self._keyring, self._most_bytes, buckets, len(entries))
         for entry in entries:
             header = entry.header
             try:
                 if isinstance(header, PartHeader):
-                    run = run_of(header)
-                    batch.parts.append(self._sealer.candidate(entry, header, run, buckets.get(run)))
+                    batch.parts.append(sealing.candidate(entry, header, run_of(header)))
                 elif isinstance(header, StateHeader):
                     batch.states.append((entry, header))
                 else:
@@ -100,15 +103,26 @@ class Persister:
                 done.faulty.append(entry)
         return batch
 
-    async def _commit(self, batch: Batch) -> Verdicts:
+    async def _write(self, batch: Batch) -> Verdicts:
+        """Commit, as cheaply as can be where nothing of it was written before: which is nearly always so."""
         if not (batch.parts or batch.states or batch.gaps):
             return Verdicts()
+        if all(part.entry.deliveries == 1 for part in batch.parts):
+            try:
+                return await self._commit(batch, fresh=True)
+            except RowRefused as refused:
+                if refused.cause not in parts.TAKEN:
+                    raise
+        return await self._commit(batch, fresh=False)
+
+    async def _commit(self, batch: Batch, *, fresh: bool) -> Verdicts:
+        lookup = self._keyring.token_key("lookup")
         async with self._database.transaction() as connection:
-            ground = await gather(connection, batch.parts, batch.runs())
-            verdicts = await write_parts(connection, batch.parts, ground)
+            ground = await gather(connection, batch.parts, batch.runs(), lookup)
+            verdicts = await write_parts(connection, batch.parts, ground, fresh=fresh)
             sets = await self._put_sets(connection, verdicts)
             await write_notes(connection, batch, verdicts, ground)
-            await gap_records.record(connection, verdicts.gaps, verdicts.names(), ground.temporary())
+            await _record_gaps(connection, verdicts, ground)
         if len(self._known_sets) > _MOST_SETS:
             self._known_sets.clear()
         self._known_sets |= sets
@@ -122,6 +136,13 @@ class Persister:
         if sets:
             await source_sets.put(connection, [sets[key] for key in sorted(sets)])
         return set(sets)
+
+
+async def _record_gaps(connection: Connection, verdicts: Verdicts, ground: Ground) -> None:
+    runs = {gap.run for gap in verdicts.gaps}
+    if verdicts.stored:
+        runs |= await table.gapped(connection, verdicts.runs())
+    await gap_records.record(connection, verdicts.gaps, verdicts.names(runs), ground.temporary())
 
 
 def _lost(entry: Entry, header: PartHeader | GapHeader) -> Gap:

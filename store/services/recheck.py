@@ -6,6 +6,7 @@ Having been admitted at capture is no reason to be admitted now. Fails closed: w
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Final
 from uuid import UUID
 
 from policies.admission import admitted
@@ -16,11 +17,13 @@ from policies.reasons import Reason
 from policies.revocation import SourceFacts, admit_sources
 from policies.scope_policy import ScopePolicy
 from store.db import Connection
-from store.services.sealing import Candidate
+from store.services import marks
+from store.services.sealing import Candidate, Place
 from store.tables import batch as table
 from store.tables import tombstones
 from store.tables.batch import Key, LockedRun
-from store.tables.tombstones import Mark
+
+_NOBODY: Final = Refuse(Reason.RUN_NOT_ADMITTED)
 
 
 class Later(Enum):
@@ -31,26 +34,44 @@ class Later(Enum):
     FAULTY = auto()  # it could not be opened
 
 
+@dataclass(frozen=True, slots=True)
+class _OfRun:
+    """What holds for all parts of a run and kind: what comes before the part's own marks, after them, and last."""
+
+    first: Refuse | None
+    then: Decision
+    placed: Decision | Later
+
+
 @dataclass(slots=True)
 class Ground:
     """What a batch's decisions stand on; true until its transaction ends."""
 
     runs: dict[Key, LockedRun] = field(default_factory=dict)
     buckets: dict[Key, str] = field(default_factory=dict)
-    tombstones: Mapping[Mark, Reason] = field(default_factory=dict)
+    # By entry: why what it holds must never be written.
+    gone: Mapping[str, Reason] = field(default_factory=dict)
     sources: Mapping[UUID, Mapping[str, SourceFacts]] = field(default_factory=dict)
     policies: Mapping[UUID, ScopePolicy] = field(default_factory=dict)
+    # By place and kind, as it was found for the first such part.
+    found: dict[tuple[bytes, str], _OfRun] = field(default_factory=dict)
 
     def temporary(self) -> set[Key]:
         """Return the runs that leave counts by reason and nothing else."""
         return {key for key, run in self.runs.items() if run.standing.mode is not Mode.NORMAL}
 
 
-async def gather(connection: Connection, parts: Iterable[Candidate], runs: Iterable[Key]) -> Ground:
-    """Lock the buckets of the parts, then all runs, scope by scope, and read what else decides."""
+async def gather(
+    connection: Connection, parts: Iterable[Candidate], runs: Iterable[Key], lookup: bytes
+) -> Ground:
+    """Lock the buckets of the parts, then all runs, scope by scope, and read what else decides.
+
+    `lookup` is the key of marks.
+    """
     parts = list(parts)
     ground = Ground()
-    buckets = {(part.scope, part.bucket.bucket_id) for part in parts if part.bucket is not None}
+    places = {part.place.named: part.place for part in parts}.values()
+    buckets = {(place.key[0], place.bucket.bucket_id) for place in places if place.bucket is not None}
     for scope, (of_buckets, of_runs) in _by_scope(buckets, runs).items():
         if of_buckets:
             states = await table.lock_buckets(connection, scope, of_buckets)
@@ -59,60 +80,93 @@ async def gather(connection: Connection, parts: Iterable[Candidate], runs: Itera
         ground.runs.update({(scope, run_uid): run for run_uid, run in locked.items()})
     if parts:
         # Only after the runs are locked: who erases leaves the mark first and waits for the run.
-        wanted = [(part.scope, mark) for part in parts for mark in part.marks]
-        ground.tombstones = await tombstones.found(connection, wanted)
-        ground.policies = await table.scope_policies(connection, {part.scope for part in parts})
+        demands = await table.scope_demands(connection, {place.key[0] for place in places})
+        ground.policies = {scope: each.policy for scope, each in demands.items()}
+        # Where nothing was ever erased, no mark needs to be made to look for it.
+        marked = [part for part in parts if part.scope in demands and demands[part.scope].has_tombstones]
+        ground.gone = await _gone(connection, marked, lookup) if marked else {}
     sources = {(part.scope, each.source) for part in parts for each in part.bindings}
     if sources:
         ground.sources = await table.source_facts(connection, sources)
     return ground
 
 
+async def _gone(connection: Connection, parts: Iterable[Candidate], lookup: bytes) -> dict[str, Reason]:
+    marked = [
+        (part.entry.id, (part.scope, mark))
+        for part in parts
+        for mark in (
+            marks.identity_mark(lookup, part.identity),
+            marks.evidence_mark(lookup, part.scope, part.evidence),
+        )
+    ]
+    found = await tombstones.found(connection, [mark for _, mark in marked])
+    # What is said of the evidence itself counts first.
+    return {entry: found[mark] for entry, mark in marked if mark in found}
+
+
 def recheck(part: Candidate, ground: Ground) -> Decision | Later:
     """Decide about one part; a refusal stands whether or not it could have been written."""
-    run = ground.runs.get((part.scope, part.run_uid))
-    if run is None or run.run != part.header.run:
-        return Refuse(Reason.RUN_NOT_ADMITTED)
-    decision = _allowed(part, run, ground)
+    key = (part.place.named, part.header.kind)
+    found = ground.found.get(key)
+    if found is None:
+        found = ground.found[key] = _of_run(part, ground)
+    if found.first is not None:
+        return found.first
+    if ground.gone and part.entry.id in ground.gone:
+        return Refuse(ground.gone[part.entry.id])
+    decision = found.then
+    if part.bindings and decision is ALLOW:
+        decision = _sources_allow(part, ground)
     if isinstance(decision, Refuse):
         return decision
-    return _placed(part, run, ground)
+    if part.sealed is None:
+        return _unsealed(part, found.placed)
+    return found.placed
+
+
+def _unsealed(part: Candidate, placed: Decision | Later) -> Decision | Later:
+    if part.faulty:
+        return Later.FAULTY
+    return Later.WAITING if placed is ALLOW else placed
+
+
+def _of_run(part: Candidate, ground: Ground) -> _OfRun:
+    run = ground.runs.get(part.place.key)
+    if run is None or run.run != part.place.run:
+        return _OfRun(_NOBODY, _NOBODY, _NOBODY)
+    first = Refuse(Reason.ERASED) if run.erased else None
+    return _OfRun(first, _allowed(part, run, ground), _placed(part.place, run, ground))
 
 
 def _allowed(part: Candidate, run: LockedRun, ground: Ground) -> Decision:
-    if run.erased:
-        return Refuse(Reason.ERASED)
-    for mark in part.marks:
-        reason = ground.tombstones.get((part.scope, mark))
-        if reason is not None:
-            return Refuse(reason)
     decision = admitted(run.standing, run.now)
     if isinstance(decision, Refuse):
         return decision
     policy = ground.policies.get(part.scope)
     if policy is None:
-        return Refuse(Reason.RUN_NOT_ADMITTED)
-    decision = admit_kind(run.standing.kinds & policy.kinds, Kind(part.header.kind))
-    if isinstance(decision, Refuse) or not part.bindings:
-        return decision
-    return admit_sources(part.bindings, ground.sources.get(part.scope, {}), policy.unknown_sources)
+        return _NOBODY
+    return admit_kind(run.standing.kinds & policy.kinds, Kind(part.header.kind))
 
 
-def _placed(part: Candidate, run: LockedRun, ground: Ground) -> Decision | Later:
-    if part.faulty:
-        return Later.FAULTY
-    bucket = part.bucket
+def _sources_allow(part: Candidate, ground: Ground) -> Decision:
+    unknown = ground.policies[part.scope].unknown_sources
+    return admit_sources(part.bindings, ground.sources.get(part.scope, {}), unknown)
+
+
+def _placed(place: Place, run: LockedRun, ground: Ground) -> Decision | Later:
+    bucket = place.bucket
     if bucket is None:
         return Later.WAITING
     if not bucket.span_start <= run.standing.retain_until < bucket.span_end:
         return Later.STALE
-    state = ground.buckets.get((part.scope, bucket.bucket_id))
+    state = ground.buckets.get((place.key[0], bucket.bucket_id))
     if state is None:
         return Later.STALE
     if state != "live":
         # The clock went back since: where it would lie is gone for good.
         return Refuse(Reason.RETENTION_EXPIRED)
-    return ALLOW if part.sealed is not None else Later.WAITING
+    return ALLOW
 
 
 def _by_scope(buckets: Iterable[Key], runs: Iterable[Key]) -> dict[UUID, tuple[set[UUID], set[UUID]]]:

@@ -1,17 +1,21 @@
 """From a queued body to what is written of it, ahead of the transaction: opened, committed to, sealed for its bucket.
 
 The writer's hot path. The frame is decrypted and encrypted again as it is; it is inflated once, for the commitment.
+What depends on a key or a run alone is made once a batch, and is gone with it: keys are not kept longer than may be.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
+
+import msgspec
 
 from policies.kinds import Kind
 from policies.revocation import Binding
 from store import commitments, ids
-from store.commitments import Identity
+from store.commitments import SECRET_BYTES, Identity, Wrapping, lp
 from store.errors import Corrupt
 from store.keyring import Keyring
 from store.queue import Entry
@@ -24,9 +28,13 @@ from store.tables.source_sets import SourceSet
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+# What one part needs of chance: its secret, the opening of its metadata, and a nonce for each sealing.
+_META: Final = 2 * SECRET_BYTES
+_NONCE: Final = _META + 12
+_DRAWN: Final = _NONCE + 12
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+
+class Sealed(msgspec.Struct, frozen=True, gc=False):
     """Everything of a part that does not depend on the instant at which it is stored."""
 
     row: NewPart
@@ -34,28 +42,44 @@ class Sealed:
     source_set: SourceSet | None
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """What all parts of one run share within a batch. Without `wrapping` its bucket, or the key of it, is not there."""
+
+    key: Key
+    run: str
+    # Scope and run as every identity of the run begins.
+    named: bytes
+    bucket: BucketSpan | None
+    wrapping: Wrapping | None
+
+
+class Candidate(msgspec.Struct, frozen=True, gc=False):
     """A part that waits to be written. Without `sealed` there is no bucket for it yet, or it is at fault itself."""
 
     entry: Entry
     header: PartHeader
-    identity: Identity
-    run_uid: UUID
+    place: Place
+    # Its identity, joined: one order for all writers, and what names it wherever bytes are bound to it.
+    named: bytes
     evidence: UUID
     received_at: datetime
     bindings: tuple[Binding, ...]
-    marks: tuple[bytes, ...]
-    bucket: BucketSpan | None
-    sealed: Sealed | None = None
-    faulty: bool = False
+    sealed: Sealed | None
+    faulty: bool
 
     @property
     def scope(self) -> UUID:
         """The scope it belongs to."""
-        return self.identity.scope
+        return self.place.key[0]
+
+    @property
+    def identity(self) -> Identity:
+        """What names it for ever."""
+        header = self.header
+        return Identity(self.scope, header.run, header.exchange, header.attempt, header.kind)
 
 
+@lru_cache(maxsize=256)
 def instant(microseconds: int) -> datetime:
     """Return a header's time, exactly; ValueError for one beyond the calendar."""
     try:
@@ -64,71 +88,93 @@ def instant(microseconds: int) -> datetime:
         raise ValueError("not a time") from None
 
 
-class Sealer:
-    """Makes candidates of entries, under the keys of this process."""
+class Sealing:
+    """Makes candidates of the entries of one batch, under the keys of this process."""
 
-    def __init__(self, keyring: Keyring, most_bytes: int) -> None:
+    def __init__(
+        self, keyring: Keyring, most_bytes: int, buckets: Mapping[Key, BucketSpan], parts: int
+    ) -> None:
         self._keyring = keyring
         self._most_bytes = most_bytes
+        self._buckets = buckets
+        self._drawn = ids.secrets(_DRAWN, parts)
+        self._places: dict[tuple[Key, str], Place] = {}
+        self._intake_secrets: dict[bytes, bytes] = {}
 
-    def candidate(self, entry: Entry, header: PartHeader, run: Key, bucket: BucketSpan | None) -> Candidate:
+    def candidate(self, entry: Entry, header: PartHeader, run: Key) -> Candidate:
         """Open and seal one entry. Unavailable where keys cannot be reached, which is no fault of the entry."""
-        (scope, run_uid), evidence = run, UUID(bytes=header.evidence)
-        identity = Identity(scope, header.run, header.exchange, header.attempt, header.kind)
-        lookup = self._keyring.token_key("lookup")
+        place = self._places.get((run, header.run)) or self._place(run, header.run)
+        names = lp(header.exchange.encode(), header.attempt.encode(), header.kind.encode())
         bare = Candidate(
             entry=entry,
             header=header,
-            identity=identity,
-            run_uid=run_uid,
-            evidence=evidence,
+            place=place,
+            named=place.named + names,
+            evidence=UUID(bytes=header.evidence),
             received_at=instant(header.received_at),
-            bindings=tuple(Binding(source, version) for source, version in header.sources),
-            marks=(marks.evidence_mark(lookup, scope, evidence), marks.identity_mark(lookup, identity)),
-            bucket=bucket,
+            bindings=tuple([Binding(source, version) for source, version in header.sources]),
+            sealed=None,
+            faulty=False,
         )
-        return bare if bucket is None else self._sealed(bare, bucket, lookup)
-
-    def _sealed(self, bare: Candidate, bucket: BucketSpan, lookup: bytes) -> Candidate:
-        try:
-            bucket_key = self._keyring.bucket_key(bare.scope, bucket.bucket_id)
-        except Corrupt:
-            # No key yet, or none any more: the bucket's state tells which, and is read under its lock.
+        if place.bucket is None or place.wrapping is None:
             return bare
         try:
-            sealed = self._seal(bare, bucket, bucket_key, lookup)
+            sealed = self._seal(bare, place.bucket, place.wrapping)
         except (Corrupt, ValueError):
-            return _with(bare, None, faulty=True)
-        return _with(bare, sealed, faulty=False)
+            return msgspec.structs.replace(bare, faulty=True)
+        return msgspec.structs.replace(bare, sealed=sealed)
 
-    def _seal(self, bare: Candidate, bucket: BucketSpan, bucket_key: bytes, lookup: bytes) -> Sealed:
-        header, identity, evidence = bare.header, bare.identity, bare.evidence
-        frame = commitments.open_intake(
-            self._keyring.intake_secret, bare.entry.sealed or b"", identity, evidence
-        )
+    def _place(self, run: Key, name: str) -> Place:
+        bucket = self._buckets.get(run)
+        wrapping = None if bucket is None else self._wrapping(run[0], bucket.bucket_id)
+        place = Place(run, name, lp(run[0].bytes, name.encode()), bucket, wrapping)
+        self._places[run, name] = place
+        return place
+
+    def _wrapping(self, scope: UUID, bucket: UUID) -> Wrapping | None:
+        try:
+            return Wrapping(self._keyring.bucket_key(scope, bucket), scope, bucket)
+        except Corrupt:
+            # No key yet, or none any more: the bucket's state tells which, and is read under its lock.
+            return None
+
+    def _opened(self, part: Candidate, bound: bytes) -> bytes:
+        """Return the frame of a queued body."""
+        sealed = part.entry.sealed or b""
+        key_id = commitments.intake_key_id(sealed)
+        secret = self._intake_secrets.get(key_id)
+        if secret is None:
+            secret = self._intake_secrets[key_id] = self._keyring.intake_secret(key_id)
+        return commitments.open_taken(secret, sealed, bound)
+
+    def _seal(self, part: Candidate, bucket: BucketSpan, wrapping: Wrapping) -> Sealed:
+        header, scope, evidence = part.header, part.scope, part.evidence
+        bound = commitments.bound(part.named, evidence)
+        frame = self._opened(part, bound)
         content = commitments.frame_decode(frame, self._most_bytes)
-        part_secret = ids.secret(commitments.SECRET_BYTES)
-        _, opening = commitments.part_keys(part_secret)
-        meta_opening = ids.secret(commitments.SECRET_BYTES)
+        drawn = next(self._drawn)
+        part_secret, meta_opening = drawn[:SECRET_BYTES], drawn[SECRET_BYTES:_META]
+        enc_key, opening = commitments.part_keys(part_secret)
+        size_class = commitments.size_class(len(content))
         captured_at = None if header.captured_at is None else instant(header.captured_at)
         meta = commitments.meta_bytes(
-            identity,
+            part.identity,
             bucket=bucket.bucket_id,
             captured_at=captured_at,
             completeness=header.completeness,
             media_type=header.media_type,
-            received_at=bare.received_at,
+            received_at=part.received_at,
             sequence=header.sequence,
             session=header.session,
-            size_class=commitments.size_class(len(content)),
+            size_class=size_class,
             sources=header.sources,
             vantage=header.vantage,
         )
-        source_set = _source_set(lookup, bare)
+        source_set = self._source_set(part) if part.bindings else None
         row = NewPart(
-            scope_id=identity.scope,
+            scope_id=scope,
             evidence=evidence,
-            run_uid=bare.run_uid,
+            run_uid=part.place.key[1],
             exchange=header.exchange,
             attempt=header.attempt,
             kind=Kind(header.kind),
@@ -136,46 +182,33 @@ class Sealer:
             span_start=bucket.span_start,
             session=header.session,
             sequence=header.sequence,
-            size_class=commitments.size_class(len(content)),
+            size_class=size_class,
             media_type=header.media_type,
             completeness=header.completeness,
             vantage=header.vantage,
             source_set=None if source_set is None else source_set.set_id,
             captured_at=captured_at,
-            received_at=bare.received_at,
+            received_at=part.received_at,
             commitment=commitments.commitment(opening, content),
             meta_commitment=commitments.meta_commitment(meta_opening, meta),
             meta_opening=meta_opening,
         )
         body = NewBody(
             span_start=bucket.span_start,
-            scope_id=identity.scope,
+            scope_id=scope,
             evidence=evidence,
             bucket_id=bucket.bucket_id,
-            wrapped=commitments.wrap_secret(
-                bucket_key, part_secret, identity.scope, bucket.bucket_id, evidence
-            ),
+            wrapped=wrapping.wrap(part_secret, evidence, drawn[_META:_NONCE]),
             exact_bytes=len(content),
-            ciphertext=commitments.seal_part(part_secret, frame, identity, evidence),
+            ciphertext=commitments.seal_frame(enc_key, frame, bound, drawn[_NONCE:]),
         )
         return Sealed(row, body, source_set)
 
-
-def _source_set(lookup: bytes, bare: Candidate) -> SourceSet | None:
-    if not bare.bindings:
-        return None
-    ordered = marks.in_order(bare.bindings)
-    return SourceSet(
-        bare.scope,
-        marks.source_set_id(lookup, bare.scope, ordered),
-        [binding.source for binding in ordered],
-        [binding.version for binding in ordered],
-    )
-
-
-def _with(bare: Candidate, sealed: Sealed | None, *, faulty: bool) -> Candidate:
-    # dataclasses.replace costs as much as an encryption; this is done for every part.
-    return Candidate(
-        bare.entry, bare.header, bare.identity, bare.run_uid, bare.evidence, bare.received_at, bare.bindings,
-        bare.marks, bare.bucket, sealed, faulty,
-    )  # fmt: skip
+    def _source_set(self, part: Candidate) -> SourceSet:
+        ordered = marks.in_order(part.bindings)
+        return SourceSet(
+            part.scope,
+            marks.source_set_id(self._keyring.token_key("lookup"), part.scope, ordered),
+            [binding.source for binding in ordered],
+            [binding.version for binding in ordered],
+        )

@@ -1,6 +1,6 @@
 """What a writer reads ahead of a batch, and reads and locks within its transaction."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -37,6 +37,14 @@ class LockedRun:
     erased: bool
     standing: Standing
     now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a scope demands of parts, and whether anything of it was ever erased or purged by itself."""
+
+    policy: ScopePolicy
+    has_tombstones: bool
 
 
 async def ends(connection: Connection, runs: Collection[Key]) -> dict[Key, datetime]:
@@ -100,10 +108,16 @@ async def source_facts(
     return found
 
 
-async def scope_policies(connection: Connection, scopes: Collection[UUID]) -> Mapping[UUID, ScopePolicy]:
+async def scope_demands(connection: Connection, scopes: Collection[UUID]) -> dict[UUID, Demands]:
     """Return what scopes demand now."""
-    rows = await connection.fetch(_SQL["scope_policies"], list(scopes))
-    return {row["scope_id"]: policy_of(row["policy"]) for row in rows}
+    rows = await connection.fetch(_SQL["scope_demands"], list(scopes))
+    return {row["scope_id"]: Demands(policy_of(row["policy"]), row["has_tombstones"]) for row in rows}
+
+
+async def gapped(connection: Connection, runs: Collection[Key]) -> set[Key]:
+    """Return those of the runs whose gaps name something: only there can a part that is stored have been missed."""
+    rows = await connection.fetch(_SQL["gapped"], *_columns(runs))
+    return {(row["scope_id"], row["run_uid"]) for row in rows}
 
 
 def _columns(pairs: Collection[tuple[UUID, object]]) -> tuple[list[UUID], list[object]]:

@@ -32,7 +32,13 @@ SELECT s.scope_id, s.source, s.latest, s.revoked_at IS NOT NULL AS revoked, s.au
 FROM unnest($1::uuid[], $2::text[]) AS w (scope_id, source)
 JOIN sources s ON s.scope_id = w.scope_id AND s.source = w.source
 
--- name: scope_policies what scopes demand now
-SELECT scope_id, policy
-FROM scopes
-WHERE scope_id = ANY($1::uuid[])
+-- name: scope_demands what scopes demand now, and whether any tombstone is in them
+SELECT s.scope_id, s.policy, EXISTS (SELECT FROM tombstones t WHERE t.scope_id = s.scope_id) AS has_tombstones
+FROM scopes s
+WHERE s.scope_id = ANY($1::uuid[])
+
+-- name: gapped which of these runs have gaps that name something
+SELECT w.scope_id, w.run_uid
+FROM unnest($1::uuid[], $2::uuid[]) AS w (scope_id, run_uid)
+WHERE EXISTS (
+    SELECT FROM gaps g WHERE g.scope_id = w.scope_id AND g.run_uid = w.run_uid AND g.exchange IS NOT NULL)

@@ -38,6 +38,9 @@ class NewPart(NamedTuple):
     meta_opening: bytes
 
 
+_COLUMNS: Final = (*NewPart._fields, "stored_at")
+
+
 class Identified(NamedTuple):
     """The identity of a part as it stands in its row."""
 
@@ -54,6 +57,16 @@ class Holder(NamedTuple):
     evidence: UUID
     state: PartState
     purge_reason: Reason | None
+
+
+TAKEN: Final = frozenset({"parts_identity_once", "parts_pkey"})
+"""What refuses a copy of parts of which one is there already."""
+
+
+async def copy(connection: Connection, parts: Sequence[NewPart], stored_at: datetime) -> None:
+    """Write parts that nobody wrote before, in the order of their identities: `insert` costs twice as much."""
+    records = [(*part, stored_at) for part in parts]
+    await connection.copy_records_to_table("parts", records=records, columns=_COLUMNS)
 
 
 async def insert(connection: Connection, parts: Sequence[NewPart]) -> set[UUID]:

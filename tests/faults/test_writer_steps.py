@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 import pytest
 
 from policies.reasons import Reason
@@ -24,13 +25,15 @@ STEPS: list[tuple[ModuleType, str]] = [
     (batch, "lock_runs"),
     (tombstones, "found"),
     (batch, "source_facts"),
-    (batch, "scope_policies"),
+    (batch, "scope_demands"),
+    (parts, "copy"),
     (parts, "insert"),
     (bodies, "copy"),
     (log_queue, "copy"),
     (parts, "holders"),
     (source_sets, "put"),
     (attempts, "tell"),
+    (batch, "gapped"),
     (gaps, "superseded"),
     (gaps, "lock_runs"),
     (gaps, "named"),
@@ -46,6 +49,9 @@ STEPS: list[tuple[ModuleType, str]] = [
 async def house(database_url: str, keys_dir: Path) -> AsyncIterator[House]:
     async with factories.house(database_url, keys_dir) as made:
         await made.add_source("doc-7", versions=3)
+        # Marks are looked for only where there are any.
+        async with made.database.transaction() as connection:
+            await tombstones.leave(connection, made.scope, [b"\x02" * 32], Reason.ERASED)
         yield made
 
 
@@ -86,6 +92,9 @@ async def test_each_step_fails_once(
 ) -> None:
     for round_, (module, name) in enumerate(STEPS, start=1):
         entries = await everything(house)
+        if name == "insert":
+            # Only what was delivered before can have been written before.
+            entries = [msgspec.structs.replace(entry, deliveries=2) for entry in entries]
         before = [await house.count(table) for table in ("parts", "bodies", "log_queue", "attempts", "gaps")]
         with monkeypatch.context() as patched:
             patched.setattr(module, name, failing(getattr(module, name), error, after=after))

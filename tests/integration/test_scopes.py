@@ -193,7 +193,7 @@ async def test_a_policy_that_a_newer_version_wrote_is_an_outage_and_nobodys_faul
         await ScopeBook(api.services.database).get(scope.scope_id)
     with pytest.raises(Unavailable, match="store_unavailable"):
         async with api.services.database.connection() as connection:
-            await batch.scope_policies(connection, [scope.scope_id])
+            await batch.scope_demands(connection, [scope.scope_id])
 
 
 async def test_the_last_known_policy_stays_in_force_while_postgres_is_away(

@@ -68,3 +68,9 @@ def test_an_error_says_its_reason_and_our_words_only():
     assert errors.Unauthenticated().reason is Reason.UNAUTHENTICATED
     assert errors.RowRefused("parts_identity").cause == "parts_identity"
     assert errors.ConfigFaults(["one", "two"]).faults == ["one", "two"]
+
+
+def test_secrets_drawn_at_once_are_as_many_as_asked_for_and_no_two_the_same():
+    drawn = list(ids.secrets(44, 300))
+    assert {len(each) for each in drawn} == {44}
+    assert len({part for each in drawn for part in (each[:32], each[32:])}) == 600

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from policies.reasons import Reason
 from store.encoding import Identity, canonical_json, lp
-from store.leaves import close_bytes, leaf, meta_bytes
+from store.leaves import close_bytes, leaf, meta_bytes, part_leaf
 
 IDENTITY = Identity(UUID(int=1), "run", "exchange", "attempt", "logical-request")
 NOON = datetime(2026, 1, 2, 12, 0, 0, 5, tzinfo=UTC)
@@ -51,6 +51,26 @@ def meta(**changed: Any) -> dict[str, Any]:
     }
     found: dict[str, Any] = json.loads(meta_bytes(IDENTITY, **(facts | changed)))
     return found
+
+
+@given(st.text(max_size=8), st.text(max_size=8) | st.none())
+@example("text/\x7f", "\u00e9")
+def test_metadata_is_what_the_standard_library_writes_of_it(media_type, session):
+    written = meta_bytes(
+        IDENTITY, bucket=UUID(int=3), captured_at=NOON, completeness="complete", media_type=media_type,
+        received_at=NOON, sequence=1, session=session, size_class=256, sources=[("doc", 2), ("doc", None)],
+        vantage="sdk",
+    )  # fmt: skip
+    expected = json.dumps(json.loads(written), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    assert written == expected.encode("ascii")
+    assert json.loads(written)["media_type"] == media_type
+
+
+@given(st.uuids(), st.uuids(), st.binary(min_size=32, max_size=32), st.integers(0, 2**32))
+def test_a_parts_leaf_is_the_same_whichever_way_it_is_made(bucket, evidence, commitment, second):
+    at = datetime.fromtimestamp(second, UTC) + timedelta(microseconds=999_999)
+    plain = leaf("part", b=bucket, c=commitment, m=commitment[::-1], p=evidence, t=at)
+    assert part_leaf(bucket, evidence, commitment, commitment[::-1], at) == plain
 
 
 def test_absent_values_are_null():
