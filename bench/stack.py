@@ -29,7 +29,7 @@ from store.services.buckets import ensure_buckets
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
 from store.up.processes import MEMORY, commands
-from store.wiring import Services, open_services
+from store.wiring import Services, make_all_keys, open_services
 
 API: Final = "store.api.app:create_app"
 
@@ -185,6 +185,7 @@ async def _opened(stack: Stack, exits: AsyncExitStack, name: str, scopes: int) -
         "CUSTODY_REDIS_URL": stack.redis_url.replace("db=0", f"db={stack.stores}"),
         "CUSTODY_DATA_DIR": str(stack.directory / name),
     }
+    await make_all_keys(Settings.load(environment))
     services = await exits.enter_async_context(open_services(Settings.load(environment), duties=True))
     store = Store(stack, services, environment, url)
     for at in range(scopes):

@@ -89,6 +89,16 @@ CREATE TABLE closings (
     CONSTRAINT closings_opening_32 CHECK (length(opening) = 32)
 );
 
+-- By which keys this store's hashes were made: an HMAC of a fixed text under the lookup key. A process that finds another key
+-- in its key directory works on nothing: under it no tombstone and no reference would ever be found again.
+CREATE TABLE key_marks (
+    name     text         NOT NULL,
+    mark     bytea        NOT NULL,
+    made_at  timestamptz  NOT NULL DEFAULT now(),
+    CONSTRAINT key_marks_pkey PRIMARY KEY (name),
+    CONSTRAINT key_marks_32 CHECK (length(mark) = 32)
+);
+
 -- Where gaps came to a run after it was closed.
 CREATE INDEX IF NOT EXISTS gaps_by_last ON gaps (scope_id, last_at, run_uid);
 
@@ -101,3 +111,5 @@ GRANT SELECT ON log_entries, log_tiles, log_state, log_checkpoints, closings TO 
 GRANT INSERT ON log_entries, log_tiles, log_checkpoints, closings TO custody_duties;
 GRANT UPDATE ON log_state TO custody_duties;
 GRANT DELETE ON log_queue TO custody_duties;
+-- Set down once, by whoever sets the store up; after a loss of the keys only the owner can let others in.
+GRANT SELECT, INSERT ON key_marks TO custody_service, custody_duties;

@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     purge = _command(commanded, "purge", commands.purge, "do what is due to be destroyed")
     purge.add_argument("--now", action="store_true", required=True, help="all duties once; shortens nothing")
     _add_keys(commanded)
+    _add_keys_at_rest(commanded)
     _add_scopes(commanded)
     return parser
 
@@ -120,6 +121,13 @@ def _add_keys(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
     listed.add_argument("--scope", help="only those of this scope")
     revoke = _command(actions, "revoke", commands.revoke_key, "end a key")
     revoke.add_argument("key_id", help="the id in the middle of the key")
+
+
+def _add_keys_at_rest(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
+    at_rest = commanded.add_parser("keys-at-rest", help="the keys in the key directory")
+    actions = at_rest.add_subparsers(dest="action", required=True, metavar="ACTION")
+    text = "make the keys that a new store needs; those that are there stay"
+    _command(actions, "init", commands.init_keys, text)
 
 
 def _add_scopes(commanded: "Subparsers[argparse.ArgumentParser]") -> None:

@@ -15,13 +15,12 @@ from store import logging, migrate
 from store.config import Settings, from_environment, in_environment
 from store.db import translated
 from store.errors import Malformed
-from store.key_directory import FileKeyDirectory
 from store.services import verify as checking
 from store.services.housekeeping import BucketKeys
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
 from store.up import StackFault, running_stack
-from store.wiring import Services, duties_of, open_services
+from store.wiring import Services, duties_of, key_directory, make_all_keys, open_services
 
 Act = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
 
@@ -65,14 +64,22 @@ async def migrate_schema(said: argparse.Namespace) -> int:
     return _OK
 
 
+async def init_keys(said: argparse.Namespace) -> int:
+    """Make the keys that a new store needs; those that are there stay."""
+    settings = settings_of(said)
+    if settings.database_url is None:
+        raise StackFault("CUSTODY_DATABASE_URL is not set, and no stack runs in the data directory")
+    await make_all_keys(settings)
+    _print(f"the keys are in {settings.token_keys_dir} and {settings.signing_keys_dir}")
+    return _OK
+
+
 async def check_config(said: argparse.Namespace) -> int:
     """Print the settings, then ask what they name; 1 where something does not suit."""
     settings = settings_of(said)
     _print(settings.describe())
     _print(f"# the keys in {settings.keys_dir} make expiry final: keep them in no backup and no snapshot")
-    faults = FileKeyDirectory(
-        settings.keys_dir, settings.keys_copy_dir, token=settings.token_keys_dir
-    ).faults()
+    faults = key_directory(settings).faults()
     if settings.database_url is not None and settings.redis_url is not None:
         async with open_services(settings) as services:
             faults += await services.queue.check()

@@ -45,15 +45,18 @@ class KeyDirectory(Protocol):
 class FileKeyDirectory:
     """Files of mode 0600 in directories of mode 0700: `root/<role>`, and `copy/<role>` if there is a copy.
 
-    `token` and `signing` put those roles elsewhere, for processes that must not see the others' keys.
+    `token` and `signing` put those roles elsewhere, for processes that must not see the others' keys. A signing key
+    that lives apart has no copy, since all processes see that.
     """
 
     def __init__(
         self, root: Path, copy: Path | None = None, *, token: Path | None = None, signing: Path | None = None
     ) -> None:
         apart: dict[Role, Path | None] = {"token": token, "signing": signing}
+        copied = [role for role in ROLES if copy and not (role == "signing" and signing)]
         self._places: dict[Role, list[Path]] = {
-            role: [apart.get(role) or root / role, *([copy / role] if copy else [])] for role in ROLES
+            role: [apart.get(role) or root / role, *([copy / role] if copy and role in copied else [])]
+            for role in ROLES
         }
         self._checked: set[Path] = set()
 

@@ -4,6 +4,7 @@ Keys are remembered in this process only and for at most a minute: a destroyed o
 A remembered key never lets anybody skip the state of the row that it opens.
 """
 
+import hmac
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ REMEMBERED_S: Final = 60.0
 _RELIST_S: Final = 1.0
 _MOST_REMEMBERED: Final = 4096
 
+_LOOKUP_MARK: Final = b"custody/v1/lookup/mark"
+_LOG: Final = "log"
 _INTAKE_NAME: Final = re.compile(r"(\d{10})-([0-9a-f]{16})")
 _HOUR: Final = "%Y%m%d%H"
 _BUCKET_NAME: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})")
@@ -69,6 +72,7 @@ class Keyring:
             "intake": _Remembered(clock),
         }
         self._tokens: dict[Purpose, bytes] = {}
+        self._disowned = False
         self._hours: dict[int, str] = {}
         self._intake_names: dict[bytes, str] = {}
         self._listed_at = float("-inf")
@@ -157,7 +161,9 @@ class Keyring:
     # --- keys of signed texts and keyed hashes
 
     def token_key(self, purpose: Purpose) -> bytes:
-        """Return the key of one purpose; Unavailable until `create_token_keys` was run."""
+        """Return the key of one purpose; Unavailable until `create_token_keys` was run, and once disowned."""
+        if self._disowned:
+            raise errors.Unavailable(Reason.STORE_UNAVAILABLE, "the keys of another store")
         key = self._tokens.get(purpose)
         if key is None:
             key = self._directory.read("token", purpose)
@@ -167,9 +173,35 @@ class Keyring:
         return key
 
     def create_token_keys(self) -> None:
-        """Make every token key that is not there; they stay for good, since hashes under them do."""
+        """Make every token key that is not there; they stay for good, since hashes under them do.
+
+        Only who sets a store up calls this: a process that made its own would find nothing that others hashed.
+        """
         for purpose in get_args(Purpose):
             self._directory.create("token", purpose, ids.secret(SECRET_BYTES))
+
+    def missing_token_keys(self) -> list[Purpose]:
+        """Return the purposes that have no key."""
+        have = self._directory.names("token")
+        return [purpose for purpose in get_args(Purpose) if purpose not in have]
+
+    def lookup_mark(self) -> bytes:
+        """Return what tells whether it is the same lookup key elsewhere, and nothing else of it."""
+        return hmac.digest(self.token_key("lookup"), _LOOKUP_MARK, "sha256")
+
+    def disown(self) -> None:
+        """Give out no token key any more: they turned out to be another store's."""
+        self._disowned = True
+
+    # --- the key that signs the log
+
+    def signing_seed(self) -> bytes | None:
+        """Return the seed of the log's signing key, None where there is none; for the publisher alone."""
+        return self._directory.read("signing", _LOG) if _LOG in self._directory.names("signing") else None
+
+    def create_signing_key(self) -> bool:
+        """Make the log's signing key; False if there is one, which is kept."""
+        return self._directory.create("signing", _LOG, ids.secret(SECRET_BYTES))
 
     def _secret(self, role: Role, name: str) -> bytes:
         secret = self._read(role, name)

@@ -16,6 +16,8 @@ from store.errors import ConfigFaults
 from store.forms import Secret
 from store.key_directory import FileKeyDirectory
 from store.keyring import Keyring
+from store.log_tree.notes import Signer
+from store.mirror import Mirror
 from store.queue import Queue
 from store.services.access import AccessLog, AccessPages
 from store.services.admission import Admission
@@ -28,12 +30,14 @@ from store.services.disk import Disk
 from store.services.erasures import Erasures
 from store.services.flushes import Flushes
 from store.services.ingest import Ingest
+from store.services.key_marks import make_keys, own_keys
 from store.services.keys import KeyBook
 from store.services.metrics import Metrics
 from store.services.notes import Notes
 from store.services.outcomes import Outcomes
 from store.services.overview import Overview
 from store.services.paging import Pager
+from store.services.publishing import Publishing
 from store.services.readback import Readback
 from store.services.receipt_view import ReceiptWriter
 from store.services.run_reads import RunReads
@@ -87,9 +91,11 @@ async def open_services(settings: Settings, *, duties: bool = False) -> AsyncIte
             duties_database = await _database(
                 stack, settings.duties_database_url, DUTIES_ROLE, settings.db_pool
             )
+        keyring = open_keyring(settings)
+        await stack.enter_async_context(own_keys(database, keyring))
         queue = Queue.open(settings)
         stack.push_async_callback(queue.close)
-        services = _services(settings, database, duties_database, queue, open_keyring(settings))
+        services = _services(settings, database, duties_database, queue, keyring)
         await stack.enter_async_context(_uses_written(services.keys))
         stack.push_async_callback(services.access_log.close)
         yield services
@@ -117,12 +123,49 @@ def canary_of(services: Services) -> Canary:
     )
 
 
+def key_directory(settings: Settings) -> FileKeyDirectory:
+    """Return where the keys are. A signing key that lives apart has no copy where other processes would see it."""
+    apart = settings.signing_keys_dir != settings.keys_dir / "signing"
+    return FileKeyDirectory(
+        settings.keys_dir,
+        settings.keys_copy_dir,
+        token=settings.token_keys_dir,
+        signing=settings.signing_keys_dir if apart else None,
+    )
+
+
 def open_keyring(settings: Settings) -> Keyring:
-    """Return the keys of this process; those of our signed texts are made if nobody has made them yet."""
-    directory = FileKeyDirectory(settings.keys_dir, settings.keys_copy_dir, token=settings.token_keys_dir)
-    keyring = Keyring(directory, clock.monotonic)
-    keyring.create_token_keys()
+    """Return the keys of this process. It makes none: without those of our signed texts it is in the wrong place."""
+    keyring = Keyring(key_directory(settings), clock.monotonic)
+    missing = keyring.missing_token_keys()
+    if missing:
+        named = f"{settings.token_keys_dir} has no key for {', '.join(missing)}"
+        raise ConfigFaults(
+            [
+                f"{named}: is it mounted? In a new store, make the keys with `python -m store keys-at-rest init`"
+            ]
+        )
     return keyring
+
+
+@asynccontextmanager
+async def open_publishing(settings: Settings) -> AsyncIterator[tuple[Database, Publishing]]:
+    """Put together what the publisher works with; ConfigFaults where the key that signs is not here."""
+    seed = Keyring(key_directory(settings), clock.monotonic).signing_seed()
+    if seed is None:
+        missing = f"{settings.signing_keys_dir} has no key that signs the log"
+        raise ConfigFaults([f"{missing}: `python -m store keys-at-rest init` makes it in a new store"])
+    async with AsyncExitStack() as stack:
+        database = await _database(stack, settings.duties_database_url, DUTIES_ROLE, 2)
+        signer = Signer(settings.log_origin, seed)
+        yield database, Publishing(database, Mirror(settings.mirror_dir), signer)
+
+
+async def make_all_keys(settings: Settings) -> None:
+    """Make the keys of a new store, where they are not there; only who sets a store up does."""
+    async with AsyncExitStack() as stack:
+        database = await _database(stack, settings.database_url, SERVICE_ROLE, 1)
+        await make_keys(database, Keyring(key_directory(settings), clock.monotonic))
 
 
 def _services(

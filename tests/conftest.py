@@ -10,6 +10,9 @@ import hypothesis
 import pytest
 import pytest_asyncio
 
+from store.clock import monotonic
+from store.key_directory import FileKeyDirectory
+from store.keyring import Keyring
 from tests.support import databases, loopback, services
 
 if TYPE_CHECKING:
@@ -66,9 +69,10 @@ def redis_url(valkey_url: str) -> str:
 
 @pytest.fixture
 def keys_dir(tmp_path: Path) -> Path:
-    """A key directory as it must be: ours alone."""
+    """A key directory as it must be: ours alone, with the keys that no process makes for itself."""
     directory = tmp_path / "keys"
     directory.mkdir(mode=0o700)
+    Keyring(FileKeyDirectory(directory), monotonic).create_token_keys()
     return directory
 
 

@@ -1,29 +1,33 @@
-"""`python -m workers write`: one writer process, until it is told to stop."""
+"""`python -m workers write` and `python -m workers publish`: one process of ours, until it is told to stop."""
 
 import argparse
 import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
 
 import uvloop
 
 from store import logging
 from store.config import Settings, from_environment
 from store.errors import ConfigFaults
-from store.wiring import open_services
+from store.wiring import open_publishing, open_services
+from workers.publisher import Publisher
 from workers.writer import Writer
 
 
 def main() -> int:
     """Run what the command line names."""
     parser = argparse.ArgumentParser(prog="python -m workers", description=__doc__)
-    parser.add_argument("what", choices=["write"], help="write: take from the queue, store, settle")
-    parser.parse_args()
+    what = "write: take from the queue, store, settle; publish: sign the log, and write its mirror"
+    parser.add_argument("what", choices=list(_WORK), help=what)
+    said = parser.parse_args()
     try:
         settings = from_environment()
         logging.configure(settings.log_level)
-        uvloop.run(write(settings))
+        uvloop.run(_WORK[said.what](settings))
     except ConfigFaults as faults:
         print(*faults.faults, sep="\n", file=sys.stderr)
         return os.EX_CONFIG
@@ -32,13 +36,30 @@ def main() -> int:
 
 async def write(settings: Settings) -> None:
     """Write until SIGTERM or SIGINT; what is under way then is finished, the rest stays queued."""
+    stop = _told_to_stop()
+    async with open_services(settings) as services:
+        await Writer.of(services.settings, services.database, services.keyring, services.queue).run(stop)
+
+
+async def publish(settings: Settings) -> None:
+    """Publish until SIGTERM or SIGINT; a round that is under way is finished."""
+    stop = _told_to_stop()
+    async with open_publishing(settings) as (database, publishing):
+        await Publisher(database, publishing).run(stop)
+
+
+def _told_to_stop() -> asyncio.Event:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, stop.set)
-    async with open_services(settings) as services:
-        await Writer.of(services.settings, services.database, services.keyring, services.queue).run(stop)
+    return stop
 
+
+_WORK: Final[Mapping[str, Callable[[Settings], Coroutine[Any, Any, None]]]] = {
+    "write": write,
+    "publish": publish,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

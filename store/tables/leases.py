@@ -46,6 +46,11 @@ async def finish(connection: Connection, duty: str, holder: UUID, outcome: str, 
     await connection.execute(_SQL["finish"], duty, holder, outcome, succeeded)
 
 
+async def tell(connection: Connection, duty: str, outcome: str, *, succeeded: bool) -> None:
+    """Say how it goes with a duty that is done all the time; who calls holds its lease."""
+    await connection.execute(_SQL["tell"], duty, outcome, succeeded)
+
+
 async def all_leases(connection: Connection) -> list[LeaseRow]:
     """Return how every duty that ever ran stands."""
     return [

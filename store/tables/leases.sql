@@ -15,6 +15,11 @@ SET holder = NULL, held_until = NULL, last_finished = now(), last_outcome = $3,
     last_success = CASE WHEN $4 THEN now() ELSE last_success END
 WHERE duty = $1 AND holder = $2
 
+-- name: tell say how it goes with a duty that is done all the time, and still is
+UPDATE leases
+SET last_finished = now(), last_outcome = $2, last_success = CASE WHEN $3 THEN now() ELSE last_success END
+WHERE duty = $1 AND holder IS NOT NULL
+
 -- name: all how every duty stands
 SELECT duty, holder IS NOT NULL AND held_until >= now() AS held, last_started, last_finished, last_success,
        last_outcome, now() AS now

@@ -13,7 +13,7 @@ from store.services.keys import COMMAND_LINE, Wanted
 from store.services.standing import BUCKETS, INTAKE_KEYS
 from store.up.place import StackFault
 from store.up.processes import Say
-from store.wiring import Services, canary_of, duties_of, open_services
+from store.wiring import Services, canary_of, duties_of, make_all_keys, open_services
 
 SCOPE: Final = "default"
 
@@ -29,6 +29,7 @@ async def prepare(settings: Settings, say: Say) -> Mapping[str, str]:
         applied = await migrate(settings.owner_database_url.reveal())
     if applied:
         say(f"schema: {', '.join(applied)}")
+    await make_all_keys(settings)
     async with open_services(settings, duties=True) as services:
         faults = await services.queue.check()
         if faults:

@@ -139,4 +139,6 @@ def commands(host: str, port: int, *, duties: bool) -> dict[str, list[str]]:
     named = {"api": api, "writer": [python, "-m", "workers", "write"]}
     if duties:
         named["duties"] = [python, "-m", "arq", "workers.duties.Settings"]
+    # Last, so that it still signs what the others have done.
+    named["publisher"] = [python, "-m", "workers", "publish"]
     return named

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from store import logging
 from store.__main__ import main
-from tests.support.duties import new_scope, scalar
+from tests.support.duties import keyring_of, new_scope, scalar
 
 FAULTY = '{"retention": {"max": 3}, "sampliing": 1}'
 AWAY = "custody: Postgres or the key directory does not do its part (ConnectionRefusedError)\n"
@@ -48,7 +49,9 @@ class Cli:
 
 
 @pytest.fixture
-def cli(tmp_path: Path, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
+def cli(
+    tmp_path: Path, database_url: str, redis_url: str, keys_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> Cli:
     return Cli(
         monkeypatch,
         {
@@ -58,6 +61,7 @@ def cli(tmp_path: Path, database_url: str, redis_url: str, monkeypatch: pytest.M
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("keys_dir")
 async def test_it_is_a_command_of_its_own(tmp_path: Path, database_url: str, redis_url: str) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "store", "scopes", "list", cwd=ROOT, stdout=asyncio.subprocess.PIPE,
@@ -122,6 +126,7 @@ async def test_purge_now_does_every_duty_once_and_shortens_nothing(cli: Cli, dat
             "intake_keys",
             "buckets",
             "reconcile",
+            "accounts",
             "purge",
             "expiry",
             "sequence",
@@ -177,10 +182,57 @@ async def test_check_config_notices_the_key_directory_of_another_store(
     assert (await cli("purge", "--now"))[0] == 0
     assert (await cli("check-config"))[0] == 0
 
-    (tmp_path / "keys").rename(tmp_path / "not-mounted")
+    (tmp_path / "keys" / "bucket").rename(tmp_path / "not-mounted")
     code, _, error = await cli("check-config")
     assert code == 1
     assert "live buckets have no key" in error
+
+    (tmp_path / "keys").rename(tmp_path / "away")
+    code, _, error = await cli("check-config")
+    assert code == 1
+    assert "is it mounted?" in error
+
+
+def files_in(directory: Path) -> dict[str, bytes]:
+    found = (path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
+
+
+async def test_keys_are_made_once_by_who_sets_a_store_up_and_by_nobody_else(
+    cli: Cli, tmp_path: Path, keys_dir: Path, database_url: str
+) -> None:
+    shutil.rmtree(keys_dir)
+    code, _, error = await cli("scopes", "list")
+    assert (code, error.count("keys-at-rest init"), files_in(keys_dir)) == (1, 1, {})
+    code, out, error = await cli("keys-at-rest", "init")
+    assert (code, error) == (0, "")
+    assert str(keys_dir / "token") in out
+    made = files_in(keys_dir)
+    assert made.keys() >= {"token/lookup", "token/ticket", "signing/log"}
+    assert len(set(made.values())) == len(made)
+    assert (await cli("keys-at-rest", "init"))[0] == 0
+    assert files_in(keys_dir) == made
+    assert (await cli("scopes", "list"))[0] == 0
+
+    # Not mounted: it makes no others. And another store's: it does nothing with them.
+    shutil.move(keys_dir, tmp_path / "own")
+    code, _, error = await cli("keys-at-rest", "init")
+    assert (code, "mount it" in error, files_in(keys_dir)) == (1, True, {})
+    keyring_of(keys_dir)
+    for command in (("scopes", "list"), ("keys-at-rest", "init"), ("purge", "--now")):
+        code, out, error = await cli(*command)
+        assert (code, out, "another store's" in error) == (1, "", True)
+    assert await scalar(database_url, "SELECT count(*) FROM key_marks") == 1
+
+
+async def test_a_store_that_was_used_before_its_keys_were_set_down_gets_no_others(
+    cli: Cli, keys_dir: Path, database_url: str
+) -> None:
+    await new_scope(database_url)
+    assert (await cli("purge", "--now"))[0] == 0
+    shutil.rmtree(keys_dir / "token")
+    code, _, error = await cli("keys-at-rest", "init")
+    assert (code, "mount it" in error) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ async def _read(url: str, key: str, run: str) -> httpx.Response:
 async def test_it_comes_up_with_keys_stops_cleanly_and_finds_its_data_again(directory: Path) -> None:
     async with _up(directory) as (process, first):
         assert set(first["keys"]) == {"runtime", "reviewer", "operator"}
-        assert set(first["pids"]) == {"up", "api", "writer", "duties", "postgres", "valkey"}
+        assert set(first["pids"]) == {"up", "api", "writer", "duties", "publisher", "postgres", "valkey"}
         assert (await _post(first, "r-1")).status_code == 201
         assert ((directory / "data" / "stack.env").stat().st_mode & 0o777) == 0o600
         process.send_signal(signal.SIGINT)
@@ -166,7 +166,7 @@ async def test_with_addresses_it_starts_no_servers(
     directory: Path, database_url: str, redis_url: str
 ) -> None:
     async with _up(directory, CUSTODY_DATABASE_URL=database_url, CUSTODY_REDIS_URL=redis_url) as (_, facts):
-        assert set(facts["pids"]) == {"up", "api", "writer", "duties"}
+        assert set(facts["pids"]) == {"up", "api", "writer", "duties", "publisher"}
         assert (await _post(facts, "r-1")).status_code == 201
         assert not (directory / "data" / "postgres").exists()
 

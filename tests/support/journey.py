@@ -165,13 +165,14 @@ async def journey(
     servers.flush(valkey_url)
     keys = directory / "keys"
     keys.mkdir(mode=0o700)
+    keyring = keyring_of(keys)
     async with clone_of(postgres_url, template) as url:
         used = settings_for(url, valkey_url, keys, **settings)
         service = await Database.open(url, role=SERVICE_ROLE, size=4)
         duties = await Database.open(url, role=DUTIES_ROLE, size=4)
         try:
             async with running(used) as api:
-                house = House(url, service, duties, keyring_of(keys), uuid4())
+                house = House(url, service, duties, keyring, uuid4())
                 house.keyring.create_intake_keys(datetime.now(UTC), 2)
                 yield Journey(api, house, url, used)
         finally:

@@ -21,8 +21,11 @@ import httpx
 import redis
 
 from policies.kinds import Role
+from store.clock import monotonic
 from store.config import Settings
 from store.embedded import Server, start_postgres, start_valkey
+from store.key_directory import FileKeyDirectory
+from store.keyring import Keyring
 from store.services.buckets import ensure_buckets
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
@@ -169,6 +172,10 @@ class Stack:
     def duties(self) -> Proc:
         """Start the scheduled duties."""
         return self._spawn("duties")
+
+    def publisher(self) -> Proc:
+        """Start a publisher; that it works is seen in the log's state."""
+        return self._spawn("publisher")
 
     # --- scopes, keys, buckets
 
@@ -327,4 +334,7 @@ async def own_postgres(directory: Path, *, durable: bool, **changed: str) -> Asy
 def begun(directory: Path, database_url: str, **changed: str) -> Stack:
     """A stack with a Valkey of its own, and no process yet."""
     (directory / "keys").mkdir(mode=0o700)
+    keyring = Keyring(FileKeyDirectory(directory / "keys"), monotonic)
+    keyring.create_token_keys()
+    keyring.create_signing_key()
     return Stack(directory, changed, database_url, start_valkey(directory / "v"))
