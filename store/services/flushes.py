@@ -5,20 +5,31 @@ The header of a frame decides before its bytes are looked at; a frame that is no
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from policies.decisions import Refuse
+from policies.kinds import Completeness, Content, Dispatch, Kind, Settlement, Vantage
 from policies.reasons import CLIENT_REASONS, Reason
-from policies.sequences import SequenceSet
+from policies.sequences import LAST_SEQUENCE, SequenceSet
 from store.errors import CustodyError, Malformed
 from store.ids import caller_id
 from store.services.admission import Admission, Sender
 from store.services.ingest import Body, Ingest
 from store.services.notes import Gap, Notes
 from store.services.receipt_view import NoteView, ReceiptView
-from store.services.said import PartSaid, StateSaid, bindings_of, part_said, state_said
+from store.services.said import (
+    OPAQUE,
+    PartSaid,
+    StateSaid,
+    bindings_of,
+    captured_at,
+    content_digest,
+    media_type,
+    part_said,
+    state_said,
+)
 
 _outer: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 # Content comes as a view into the flush: no copy before the policies have decided.
@@ -37,6 +48,25 @@ _TEXTS: Final = (
     "settlement",
     "content",
 )
+
+
+class _Plain(msgspec.Struct, rename="kebab", forbid_unknown_fields=True, gc=False):
+    """A part's header as nearly every one is: known names only, each value of the type and words it should have."""
+
+    exchange: str
+    attempt: str
+    kind: Kind
+    session: str | None = None
+    sequence: Annotated[int, msgspec.Meta(ge=1, le=LAST_SEQUENCE)] | None = None
+    sources: list[tuple[str, int | None]] | None = None
+    content_type: str = OPAQUE
+    content_digest: str | None = None
+    completeness: Completeness = Completeness.UNKNOWN
+    captured_at: str | None = None
+    vantage: Vantage = Vantage.SDK
+    dispatch: Dispatch = Dispatch.UNKNOWN
+    settlement: Settlement = Settlement.UNKNOWN
+    content: Content = Content.ALLOW
 
 
 Frame = Body | StateSaid | Gap
@@ -115,15 +145,42 @@ def _parts_of(raw: msgspec.Raw) -> tuple[str, Mapping[str, Any], memoryview | No
 def _once(raw: msgspec.Raw) -> Mapping[str, Any]:
     """Read a frame's header map; one that names something twice has two readers and two meanings."""
     said = _said.decode(raw)
-    first = memoryview(raw)[0]
-    sizes = {_MAP_16: 2, _MAP_32: 4}
-    length = int.from_bytes(memoryview(raw)[1 : 1 + sizes[first]]) if first in sizes else first & _FIXED_MAP
+    header = memoryview(raw)
+    size = _LENGTHS.get(header[0], 0)
+    length = int.from_bytes(header[1 : 1 + size]) if size else header[0] & _FIXED_MAP
     if length != len(said):
         raise Malformed(detail="a frame names something twice")
     return said
 
 
 def _part(said: Mapping[str, Any], session: str | None) -> PartSaid:
+    try:
+        plain = msgspec.convert(said, _Plain)
+    except msgspec.ValidationError:
+        return _carefully(said, session)
+    session = session if plain.session is None else plain.session
+    if session is None and plain.sequence is not None:
+        return _carefully(said, session)
+    return PartSaid(
+        caller_id(plain.exchange),
+        caller_id(plain.attempt),
+        plain.kind,
+        None if session is None else caller_id(session),
+        plain.sequence,
+        media_type(plain.content_type),
+        content_digest(plain.content_digest),
+        bindings_of(plain.sources) if plain.sources else (),
+        plain.completeness,
+        captured_at(plain.captured_at),
+        plain.vantage,
+        plain.dispatch,
+        plain.settlement,
+        plain.content,
+    )
+
+
+def _carefully(said: Mapping[str, Any], session: str | None) -> PartSaid:
+    """Read a header of which something is not as it should be: name by name, the unclear as the stricter word."""
     texts = {name: _clear(said[name]) for name in _TEXTS if said.get(name) is not None}
     if "content" in said:
         # Also a nil: whatever is meant by it, it does not allow (edge case 29).
@@ -172,5 +229,4 @@ _PAIR: Final = 2
 _UNCLEAR: Final = "?"
 # The first byte of a MessagePack map says how long it is, or how many bytes after it do.
 _FIXED_MAP: Final = 0x0F
-_MAP_16: Final = 0xDE
-_MAP_32: Final = 0xDF
+_LENGTHS: Final = {0xDE: 2, 0xDF: 4}

@@ -4,14 +4,14 @@ An unclear word means the stricter policy (edge case 29): it is never guessed at
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 import http_sf
 import msgspec
 
-from policies.content import clear_content, clear_word
+from policies.content import Word, clear_content, clear_word
 from policies.kinds import Completeness, Content, Dispatch, Kind, Settlement, Vantage
 from policies.revocation import Binding
 from policies.sequences import LAST_SEQUENCE
@@ -52,6 +52,21 @@ MEDIA_TYPES: Final = frozenset(
         "multipart/form-data",
     }
 )
+# The words by which a part is told of besides its identity, from headers as from a frame.
+PART_WORDS: Final = (
+    "session",
+    "sequence",
+    "content-type",
+    "content-digest",
+    "sources",
+    "completeness",
+    "captured-at",
+    "vantage",
+    "dispatch",
+    "settlement",
+    "content",
+)
+_KINDS: Final = {kind.value: kind for kind in Kind}
 _PARAMETERS: Final = re.compile(r"\s*;.*", re.DOTALL)
 
 
@@ -94,7 +109,7 @@ def state_said(said: StateSaid) -> StateSaid:
 
 
 def part_said(exchange: str, attempt: str, kind: str, said: Mapping[str, str]) -> PartSaid:
-    """Read what `said` (lower-case names without the prefix `custody-`, `content-type`, `content-digest`) tells."""
+    """Read what `said` tells in `PART_WORDS`."""
     session = said.get("session")
     sequence = said.get("sequence")
     return PartSaid(
@@ -106,25 +121,29 @@ def part_said(exchange: str, attempt: str, kind: str, said: Mapping[str, str]) -
         media_type=media_type(said.get("content-type")),
         digest=content_digest(said.get("content-digest")),
         bindings=source_bindings(said.get("sources")),
-        completeness=clear_word(_values(said, "completeness"), Completeness, Completeness.UNKNOWN),
+        completeness=_word(said.get("completeness"), Completeness, Completeness.UNKNOWN),
         captured_at=captured_at(said.get("captured-at")),
-        vantage=clear_word(_values(said, "vantage"), Vantage, Vantage.SDK),
-        dispatch=clear_word(_values(said, "dispatch"), Dispatch, Dispatch.UNKNOWN),
-        settlement=clear_word(_values(said, "settlement"), Settlement, Settlement.UNKNOWN),
+        vantage=_word(said.get("vantage"), Vantage, Vantage.SDK),
+        dispatch=_word(said.get("dispatch"), Dispatch, Dispatch.UNKNOWN),
+        settlement=_word(said.get("settlement"), Settlement, Settlement.UNKNOWN),
         content=clear_content([said["content"]]) if "content" in said else Content.ALLOW,
     )
 
 
 def known_kind(text: str) -> Kind:
     """Return the kind; what is not one of the two is a fault of the request."""
-    try:
-        return Kind(text)
-    except ValueError:
-        raise Malformed(detail="kind is logical-request or observable-output") from None
+    kind = _KINDS.get(text)
+    if kind is None:
+        raise Malformed(detail="kind is logical-request or observable-output")
+    return kind
 
 
 def media_type(text: str | None) -> str:
     """Return the type without its parameters if it is on the list, else the opaque one."""
+    if text is not None and text in MEDIA_TYPES:
+        return text
+    if text in MEDIA_TYPES:
+        return text
     bare = _PARAMETERS.sub("", text or "").strip().lower()
     return bare if bare in MEDIA_TYPES else OPAQUE
 
@@ -149,7 +168,7 @@ def source_bindings(text: str | None) -> tuple[Binding, ...]:
     return bindings_of([(value, parameters.get("v")) for value, parameters in members])
 
 
-def bindings_of(pairs: list[tuple[object, object]]) -> tuple[Binding, ...]:
+def bindings_of(pairs: Sequence[tuple[object, object]]) -> tuple[Binding, ...]:
     """Check (source, version) pairs: bounded, ids of ours, versions from 1; sorted and without repeats."""
     if len(pairs) > MAX_SOURCES:
         raise Malformed(detail=f"at most {MAX_SOURCES} sources")
@@ -186,8 +205,8 @@ def _is_version(version: object) -> bool:
     return isinstance(version, int) and not isinstance(version, bool) and 1 <= version < 2**31
 
 
-def _values(said: Mapping[str, str], name: str) -> list[str]:
-    return [said[name]] if name in said else []
+def _word(said: str | None, words: type[Word], otherwise: Word) -> Word:
+    return otherwise if said is None else clear_word([said], words, otherwise)
 
 
 def _sequence(text: str, session: str | None) -> int:
