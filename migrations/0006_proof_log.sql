@@ -100,7 +100,7 @@ CREATE TABLE key_marks (
 );
 
 -- Where gaps came to a run after it was closed.
-CREATE INDEX IF NOT EXISTS gaps_by_last ON gaps (scope_id, last_at, run_uid);
+CREATE INDEX IF NOT EXISTS gaps_by_last ON gaps (last_at, scope_id, run_uid);
 
 -- Rows come and go at the rate of captures; its first page is what the sequencer reads.
 ALTER TABLE log_queue SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,

@@ -21,14 +21,14 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
 
     k: str
     b: UUID | None = None
-    c: str | None = None
     h: UUID | None = None
-    m: str | None = None
+    m: bytes | None = None
     n: int | None = None
     of: int | None = None
     p: UUID | None = None
     r: UUID | None = None
     si: UUID | None = None
+    t: int = 0
     w: str | None = None
 
     @property

@@ -5,7 +5,6 @@ queue holds no entry that is older than that.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,20 +12,15 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from policies.kinds import RunState, SaidBy
-from policies.outcomes import Account, reconcile
+from policies.kinds import RunState
 from policies.reasons import Reason
-from policies.sequences import SequenceSet
-from store import ids
-from store.commitments import close_bytes, close_commitment, leaf
-from store.db import Connection, Database
+from store.db import Database
 from store.logging import logger
 from store.queue import Queue, RunKey
-from store.services import gap_records
+from store.services import accounting
 from store.services.duties import each_within
-from store.services.gap_records import Gap
-from store.tables import closings, gaps, log_queue, queue_shards, runs, sessions
-from store.tables.runs import DueRun, RunRow
+from store.tables import closings, queue_shards, runs
+from store.tables.runs import DueRun
 
 DUTY: Final = "reconcile"
 
@@ -37,7 +31,6 @@ _RUNS: Final = 100
 _AT_ONCE: Final = 4
 _SCOPES: Final = 200
 _BUDGET_S: Final = 20.0
-_OPENING_BYTES: Final = 32
 
 
 @dataclass(slots=True)
@@ -149,47 +142,6 @@ class Reconcile:
             row = await runs.lock(connection, scope, due.run)
             if row is None or row.state is RunState.CLOSED:
                 return False
-            await _write_account(connection, scope, row, never=never)
+            await accounting.close(connection, scope, row, never=never)
         await self.queue.forget_run(key)
         return True
-
-
-async def _write_account(connection: Connection, scope: UUID, row: RunRow, *, never: bool) -> None:
-    named = await sessions.of_run(connection, scope, row.run_uid)
-    stored = await sessions.stored_numbers(connection, scope, row.run_uid)
-    said = await sessions.gap_numbers(connection, scope, row.run_uid)
-    announced = {session: last for session, last in named.items() if last is not None}
-    accounts = reconcile(announced, stored, said.get(SaidBy.STORE, {}), said.get(SaidBy.CLIENT, {}))
-    missing = [_unaccounted(scope, row, session, account) for session, account in accounts.items()]
-    await gap_records.record(connection, [gap for gap in missing if gap.numbers], [], set())
-    opening = ids.secret(_OPENING_BYTES)
-    record = close_bytes(
-        scope,
-        row.run,
-        sessions=announced,
-        stored=await closings.parts_of_run(connection, scope, row.run_uid),
-        not_captured=await _not_captured(connection, scope, row.run_uid, stored),
-        unaccounted=sum(account.unaccounted.count for account in accounts.values()),
-    )
-    await runs.set_closed(connection, scope, row.run_uid, opening, never_closed=never)
-    entry = leaf("close", t=row.now, m=close_commitment(opening, record), r=row.run_uid)
-    await log_queue.copy(connection, [(scope, entry)])
-
-
-def _unaccounted(scope: UUID, row: RunRow, session: str, account: Account) -> Gap:
-    return Gap(
-        run=(scope, row.run_uid), said_by=SaidBy.COUNT.value, reason=Reason.UNACCOUNTED, at=row.now, again=False,
-        session=session, numbers=account.unaccounted,
-    )  # fmt: skip
-
-
-async def _not_captured(
-    connection: Connection, scope: UUID, run: UUID, stored: Mapping[str, SequenceSet]
-) -> Mapping[str, int]:
-    """Count losses by reason: numbers that were not stored after all, what was merged, and names without a number."""
-    counts = Counter(await closings.names_without_numbers(connection, scope, run))
-    for key, row in (await gaps.ranges(connection, [(scope, run)])).items():
-        if key.said_by != SaidBy.COUNT:
-            kept = stored.get(key.session or "", SequenceSet())
-            counts[key.reason] += row.sequences.minus(kept).count + row.merged
-    return {reason: count for reason, count in sorted(counts.items()) if count}

@@ -9,7 +9,7 @@ from store.config import Settings
 from store.db import Database
 from store.keyring import Keyring
 from store.queue import Queue
-from store.services import expiry, housekeeping, intake_keys, purge, reconcile, sequencing
+from store.services import accounting, expiry, housekeeping, intake_keys, purge, reconcile, sequencing
 from store.services.buckets import buckets_due, ensure_buckets
 from store.services.duties import Counts, Outcome, perform
 
@@ -38,6 +38,7 @@ EVERY_S: Final[Mapping[str, int]] = {
     intake_keys.DUTY: 10 * MINUTE_S,
     BUCKETS: MINUTE_S,
     reconcile.DUTY: MINUTE_S,
+    accounting.DUTY: HOUR_S,
     purge.DUTY: MINUTE_S,
     expiry.DUTY: MINUTE_S,
     sequencing.DUTY: MINUTE_S,
@@ -76,6 +77,7 @@ class Duties:
             intake_keys.DUTY: (intake_keys.IntakeKeys(database, keyring, queue).run, None),
             BUCKETS: (make_buckets, partial(buckets_due, database, span_s=span_s)),
             reconcile.DUTY: (closing.run, closing.due),
+            accounting.DUTY: (accounting.Accounts(database).run, None),
             purge.DUTY: (purging.run, purging.due),
             expiry.DUTY: (expiring.run, expiring.due),
             sequencing.DUTY: (sequencer.run, sequencer.due),

@@ -11,13 +11,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from store.db import Database
+from store.db import Connection, Database
 from store.keyring import Keyring
 from store.queue import Queue
-from store.services import verify_log, verify_parts
-from store.services.verify_log import Seen
+from store.services import verify_leaves, verify_log, verify_parts
+from store.services.verify_leaves import LeafCheck
+from store.services.verify_log import Page, Seen
+from store.services.verify_tree import TreeCheck
 from store.tables import spans
 from store.tables import verify as table
+from store.tables import verify_log as log_table
+from store.tables.log import State
 from store.tables.verify import FIRST, BucketRow, Key, PartRow
 
 _BATCH: Final = 500
@@ -71,8 +75,9 @@ async def verify(
     await check.leaves(parts)
     await check.gaps()
     report.not_checked += [
-        "the proof log beyond the leaves that wait for it",
-        "export bundles, backups and mirrors",
+        "the mirror, and who signed the checkpoints",
+        "hold and revoke leaves against holds and sources",
+        "export bundles and backups",
         "content whose bucket has expired, and metadata of which only a hash stays",
     ]
     if queue is None:
@@ -90,6 +95,9 @@ class _Check:
         self._keyring = keyring
         self._report = report
         self._batch = batch
+        # Found before the first leaf is read, so that their leaves must be there.
+        self._expired: list[Key] = []
+        self._unlogged: list[Key] = []
 
     async def buckets(self) -> None:
         """Every live bucket has a key and a partition; of a destroyed one no key is left."""
@@ -101,6 +109,7 @@ class _Check:
                 rows, faults = await self._look_at_buckets(last)
             for row, kind in faults:
                 self._report.add(kind, row.scope_id, row.bucket_id)
+            self._expired += [(row.scope_id, row.bucket_id) for row in rows if row.state != "live"]
             self._report.checked["buckets"] += len(rows)
             if len(rows) < self._batch:
                 return
@@ -124,6 +133,8 @@ class _Check:
                 await table.from_one_instant(connection)
                 rows = await table.parts_after(connection, last, self._batch)
                 bodies = await verify_parts.bodies_of(connection, rows)
+                gone = [row.key for row in rows if row.state in ("purging", "purged")]
+                self._unlogged += await log_table.purges_unlogged(connection, gone) if gone else []
             suspects = []
             for row in rows:
                 seen.add(row.key)
@@ -166,34 +177,33 @@ class _Check:
             last = rows[-1][:3]
 
     async def leaves(self, parts: Seen) -> None:
-        """Every part has exactly one leaf, and it says what the part was committed to."""
-        seen, pending = Seen(parts.since), []
-        async for leaf in verify_log.all_leaves(self._database, self._batch):
-            self._report.checked["leaves"] += 1
-            try:
-                key = verify_log.part_of(leaf)
-            except ValueError:
-                self._report.add("leaf_unreadable", leaf.scope_id, leaf.id)
-                continue
-            if key is not None:
-                seen.add(key)
-                pending.append((leaf, key))
-            if len(pending) == self._batch:
-                await self._compare(pending)
-                pending = []
-        await self._compare(pending)
-        missing, several = await verify_log.unmatched(self._database, parts, seen, self._batch)
+        """The log is the tree of its entries, and leaves and what they are about say the same of each other."""
+        report = self._report
+        kept = await verify_leaves.closings_kept(self._database, parts.since, self._batch)
+        tree = TreeCheck(lambda kind, where: report.add(kind, None, where))
+        leaves = LeafCheck(report.add, parts.since, self._unlogged)
+
+        async def take(connection: Connection, page: Page) -> None:
+            await tree.add(connection, page)
+            await leaves.add(connection, page)
+
+        async def end(connection: Connection, state: State) -> None:
+            await tree.end(connection, state)
+            await leaves.end(connection, self._expired)
+
+        report.checked["leaves"] += await verify_log.walk(self._database, self._batch, take, end)
+        report.checked["tiles"] += tree.tiles
+        report.checked["checkpoints"] += tree.checkpoints
+        for scope in kept.differing(leaves.closings):
+            report.add("closing_leaf_missing", scope, "closings")
+        if leaves.closings_unkept:
+            report.not_checked.append(
+                f"{leaves.closings_unkept} close leaves of a version that kept no record"
+            )
+        missing, several = await verify_log.unmatched(self._database, parts, leaves.parts, self._batch)
         for kind, keys in (("leaf_missing", missing), ("leaf_twice", several)):
             for scope, evidence in keys:
-                self._report.add(kind, scope, evidence)
-
-    async def _compare(self, leaves: Sequence[tuple[table.Leaf, Key]]) -> None:
-        if not leaves:
-            return
-        async with self._database.connection() as connection:
-            rows = await table.committed(connection, [key for _, key in leaves])
-        for kind, (scope, evidence) in verify_log.faults_of(leaves, rows):
-            self._report.add(kind, scope, evidence)
+                report.add(kind, scope, evidence)
 
     async def gaps(self) -> None:
         """A gap that names the part that came after all names one that is there, under the same identity."""

@@ -1,30 +1,20 @@
-"""Whether every stored part has exactly one leaf, and every leaf says what its part was committed to."""
+"""Whether every stored part has exactly one leaf; and how the leaves are walked: the log, then what waits for it."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-import msgspec
-
-from store import commitments
-from store.db import Database
+from store.db import Connection, Database
+from store.log_tree.facts import facts
+from store.tables import log
 from store.tables import verify as table
-from store.tables.verify import FIRST, Committed, Key, Leaf
+from store.tables.log import Entry, State
+from store.tables.verify import FIRST, Key, Leaf
 
 _MODULUS: Final = 1 << 128
-
-
-class _Named(msgspec.Struct):
-    """What of a leaf tells which part it is about."""
-
-    k: str
-    p: str | None = None
-
-
-_decoder: Final = msgspec.json.Decoder(_Named)
 
 
 class Sum:
@@ -66,20 +56,54 @@ class Seen:
             self.new[key] += 1
 
 
-def part_of(leaf: Leaf) -> Key | None:
-    """Return which part a leaf is about when it was stored; None for other leaves. ValueError for what is no leaf."""
-    named = _decoder.decode(leaf.leaf)
-    return (leaf.scope_id, UUID(hex=named.p)) if named.k == "part" and named.p is not None else None
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some leaves: the entries found from `first` up to and without `end`, or some that wait."""
+
+    first: int
+    end: int
+    entries: Sequence[Entry] = ()
+    queued: Sequence[Leaf] = ()
 
 
-def faults_of(leaves: Sequence[tuple[Leaf, Key]], rows: dict[Key, Committed]) -> Iterator[tuple[str, Key]]:
-    """Name leaves that do not say what their parts were committed to."""
-    for leaf, key in leaves:
-        row = rows.get(key)
-        if row is None:
-            yield "leaf_without_part", key
-        elif leaf.leaf != _leaf(key[1], row):
-            yield "leaf_mismatch", key
+Take = Callable[[Connection, Page], Awaitable[None]]
+End = Callable[[Connection, State], Awaitable[None]]
+
+
+async def walk(database: Database, batch: int, take: Take, end: End | None = None) -> int:
+    """Show every leaf once, though leaves go from the queue into the log meanwhile: the last stretch is one instant.
+
+    `end` is told where the log ended at that instant. Both get a connection to ask with. Returns how many there were.
+    """
+    async with database.connection() as connection:
+        known = (await log.state(connection)).size
+    for first in range(0, known, batch):
+        async with database.connection() as connection:
+            await take(connection, await _page(connection, first, min(first + batch, known)))
+    async with database.transaction() as connection:
+        await table.from_one_instant(connection)
+        state = await log.state(connection)
+        for first in range(known, state.size, batch):
+            await take(connection, await _page(connection, first, min(first + batch, state.size)))
+        waiting = await _waiting(connection, batch, take)
+        if end is not None:
+            await end(connection, state)
+        return state.size + waiting
+
+
+async def _page(connection: Connection, first: int, end: int) -> Page:
+    return Page(first, end, entries=await log.entries(connection, first, end))
+
+
+async def _waiting(connection: Connection, batch: int, take: Take) -> int:
+    last = shown = 0
+    while True:
+        leaves = await table.leaves_after(connection, last, batch)
+        await take(connection, Page(0, 0, queued=leaves))
+        shown += len(leaves)
+        if len(leaves) < batch:
+            return shown
+        last = leaves[-1].id
 
 
 async def unmatched(database: Database, parts: Seen, leaves: Seen, batch: int) -> tuple[list[Key], list[Key]]:
@@ -102,33 +126,26 @@ async def _unmatched(database: Database, batch: int) -> tuple[set[Key], set[Key]
         if len(keys) < batch:
             break
         last = keys[-1]
-    seen: set[Key] = set()
-    several: set[Key] = set()
-    async for leaf in all_leaves(database, batch):
-        # What cannot be read is a fault of its own, and was named before.
-        with suppress(ValueError):
-            key = part_of(leaf)
-            if key in seen:
-                several.add(key)
-            elif key is not None:
-                seen.add(key)
-    return parts - seen, several
+    found: Counter[Key] = Counter()
+
+    async def count(_: Connection, page: Page) -> None:
+        # Awaits nothing: what was needed is in the page.
+        found.update(_parts_of(page))
+
+    await walk(database, batch, count)
+    return parts - found.keys(), {key for key, times in found.items() if times > 1}
 
 
-async def all_leaves(database: Database, batch: int) -> AsyncIterator[Leaf]:
-    """Yield every leaf that waits."""
-    last = 0
-    while True:
-        async with database.connection() as connection:
-            leaves = await table.leaves_after(connection, last, batch)
-        for leaf in leaves:
-            yield leaf
-        if len(leaves) < batch:
-            return
-        last = leaves[-1].id
+def _parts_of(page: Page) -> list[Key]:
+    keys = [part_of(entry.scope_id, entry.leaf) for entry in page.entries]
+    keys += [part_of(leaf.scope_id, leaf.leaf) for leaf in page.queued]
+    return [key for key in keys if key is not None]
 
 
-def _leaf(evidence: UUID, row: Committed) -> bytes:
-    return commitments.leaf(
-        "part", b=row.bucket_id, c=row.commitment, m=row.meta_commitment, p=evidence, t=row.stored_at
-    )
+def part_of(scope: UUID, leaf: bytes) -> Key | None:
+    """Return which part a leaf says was stored; None for other leaves, and for what is none: named before."""
+    try:
+        said = facts(leaf)
+    except ValueError:
+        return None
+    return (scope, said.p) if said.k == "part" and said.p is not None else None

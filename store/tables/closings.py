@@ -1,11 +1,21 @@
 """What a closing counts besides the numbers of sessions, and where there is something to close."""
 
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from store.db import Connection
 from store.tables import load
 
 _SQL = load("closings")
+
+
+class Due(NamedTuple):
+    """A closed run of which more became known."""
+
+    scope_id: UUID
+    run_uid: UUID
+    run: str
 
 
 async def parts_of_run(connection: Connection, scope: UUID, run: UUID) -> int:
@@ -27,3 +37,23 @@ async def scopes_unclosed(connection: Connection, after: UUID, limit: int) -> li
 async def closing_over(connection: Connection, closing_s: float) -> bool:
     """Say whether some closing has lasted as long as it may."""
     return bool(await connection.fetchval(_SQL["closing_over"], closing_s))
+
+
+async def keep(
+    connection: Connection, scope: UUID, run: UUID, closed_at: datetime, opening: bytes, record: bytes
+) -> None:
+    """Keep what a close leaf commits to."""
+    await connection.execute(_SQL["keep"], scope, run, closed_at, opening, record)
+
+
+async def last_record(connection: Connection, scope: UUID, run: UUID) -> bytes | None:
+    """Return what was committed to last; None where nothing was kept."""
+    value: bytes | None = await connection.fetchval(_SQL["last_record"], scope, run)
+    return value
+
+
+async def due_again(
+    connection: Connection, since: datetime, after: tuple[UUID, UUID], limit: int
+) -> list[Due]:
+    """Return runs to account for again among those to which gaps came after `since`, by key."""
+    return [Due(*row.values()) for row in await connection.fetch(_SQL["due_again"], since, *after, limit)]

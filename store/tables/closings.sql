@@ -12,3 +12,20 @@ SELECT DISTINCT scope_id FROM runs WHERE state <> 'closed' AND scope_id > $1 ORD
 
 -- name: closing_over whether some closing began `$1` seconds ago or earlier
 SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'closing' AND closing_at <= now() - make_interval(secs => $1))
+
+-- name: keep what a close leaf commits to
+INSERT INTO closings (scope_id, run_uid, closed_at, opening, record) VALUES ($1, $2, $3, $4, $5)
+
+-- name: last_record what was committed to last
+SELECT record FROM closings WHERE scope_id = $1 AND run_uid = $2 ORDER BY closed_at DESC LIMIT 1
+
+-- name: due_again closed runs to which gaps came since they were accounted for: a day after that, or once their retention is over
+SELECT DISTINCT r.scope_id, r.run_uid, r.run
+FROM gaps g
+JOIN runs r ON r.scope_id = g.scope_id AND r.run_uid = g.run_uid
+CROSS JOIN LATERAL (SELECT coalesce(max(c.closed_at), r.closed_at) AS closed_at FROM closings c
+                    WHERE c.scope_id = r.scope_id AND c.run_uid = r.run_uid) AS last
+WHERE g.last_at > $1 AND (r.scope_id, r.run_uid) > ($2, $3) AND r.state = 'closed' AND g.last_at > last.closed_at
+  AND (last.closed_at <= now() - interval '1 day' OR r.retain_until <= now())
+ORDER BY r.scope_id, r.run_uid
+LIMIT $4

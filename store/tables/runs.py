@@ -140,7 +140,7 @@ async def never_closed_due(connection: Connection, scope: UUID, silence_s: float
 
 
 async def set_closed(
-    connection: Connection, scope: UUID, run: UUID, opening: bytes, *, never_closed: bool
+    connection: Connection, scope: UUID, run: UUID, opening: bytes | None, *, never_closed: bool
 ) -> bool:
     """End a run; False if it had ended already."""
     return await connection.fetchval(_SQL["set_closed"], scope, run, opening, never_closed) is not None

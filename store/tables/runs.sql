@@ -54,7 +54,7 @@ WHERE r.scope_id = $1 AND r.state = 'open' AND r.declared_at <= now() - make_int
 ORDER BY r.declared_at
 LIMIT $3
 
--- name: set_closed the end of a run; `$3` is the opening under which its account was committed to
+-- name: set_closed the end of a run; `$3` is an opening where the account is not among the closings
 UPDATE runs
 SET state = 'closed', closing_at = coalesce(closing_at, now()), closed_at = now(), never_closed = $4, close_opening = $3
 WHERE scope_id = $1 AND run_uid = $2 AND state <> 'closed'

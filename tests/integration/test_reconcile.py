@@ -122,7 +122,7 @@ async def test_what_of_one_to_n_has_no_record_is_unaccounted(
     )
     assert rows == {"s-1": "{[7,11)}", "s-2": "{[1,3)}"}
     assert await scalar(database_url, "SELECT state || never_closed::text FROM runs") == "closedfalse"
-    opening = await scalar(database_url, "SELECT close_opening FROM runs")
+    opening = await scalar(database_url, "SELECT opening FROM closings")
     record = close_bytes(
         scope,
         "r-1",
@@ -131,6 +131,7 @@ async def test_what_of_one_to_n_has_no_record_is_unaccounted(
         not_captured={"capacity_exceeded": 2, "client_queue_full": 1},
         unaccounted=6,
     )
+    assert record == await scalar(database_url, "SELECT record FROM closings")
     (leaf,) = await leaves(database_url)
     assert (leaf["k"], leaf["r"]) == ("close", run.hex)
     assert leaf["m"] == _b64(hmac.digest(opening, record, "sha256"))

@@ -15,6 +15,7 @@ from store.services.verify import Report, verify
 from store.tables import verify as table
 from tests.support import factories
 from tests.support.factories import REQUEST, House, queue_at, queue_up
+from tests.support.log_queue import EXPIRE_LEAVES, PURGE_LEAVES
 from tests.support.writers import writing
 
 
@@ -191,6 +192,7 @@ async def test_one_leaf_that_is_missing_or_there_twice_is_found_among_old_and_ne
 
 async def test_a_key_that_outlived_its_bucket(house: House) -> None:
     await house.execute("UPDATE buckets SET state = 'expired', expired_at = now()")
+    await house.execute(EXPIRE_LEAVES)
     await house.execute("UPDATE buckets SET state = 'destroyed', destroyed_at = now()")
 
     assert await found(house) == {"bucket_key_left"}
@@ -198,6 +200,7 @@ async def test_a_key_that_outlived_its_bucket(house: House) -> None:
 
 async def test_an_expired_bucket_whose_bodies_are_gone_is_no_fault(house: House) -> None:
     await house.execute("UPDATE buckets SET state = 'expired', expired_at = now()")
+    await house.execute(EXPIRE_LEAVES)
     await house.execute("DELETE FROM bodies")
 
     assert (await check(house)).sound
@@ -205,6 +208,7 @@ async def test_an_expired_bucket_whose_bodies_are_gone_is_no_fault(house: House)
 
 async def test_a_part_on_its_way_out_is_no_fault(house: House) -> None:
     await house.execute("UPDATE parts SET state = 'purging', purge_reason = 'erased'")
+    await house.execute(PURGE_LEAVES)
     assert (await check(house)).sound
     await house.execute("DELETE FROM bodies")
     assert (await check(house)).sound
@@ -214,6 +218,7 @@ async def test_a_part_on_its_way_out_is_no_fault(house: House) -> None:
 
 async def test_a_purged_part_whose_body_stayed_is_a_fault(house: House) -> None:
     await house.execute("UPDATE parts SET state = 'purging', purge_reason = 'erased'")
+    await house.execute(PURGE_LEAVES)
     await house.execute("UPDATE parts SET state = 'purged'")
 
     assert await found(house) == {"body_without_part"}

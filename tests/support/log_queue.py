@@ -16,6 +16,20 @@ WHEN = datetime(2025, 11, 30, tzinfo=UTC)
 SCOPE = UUID("01" * 16)
 BUCKET = UUID("02" * 16)
 
+# The leaves that the duties queue with what they do, for tests that do it by SQL.
+EXPIRE_LEAVES = """
+INSERT INTO log_queue (scope_id, leaf)
+SELECT b.scope_id, convert_to(format('{"b":"%s","k":"expire","n":%s,"t":1,"v":1}', replace(b.bucket_id::text, '-', ''),
+    (SELECT count(*) FROM parts p WHERE p.bucket_id = b.bucket_id)), 'UTF8')
+FROM buckets b
+"""
+PURGE_LEAVES = """
+INSERT INTO log_queue (scope_id, leaf)
+SELECT p.scope_id, convert_to(format('{"k":"purge","of":null,"p":"%s","t":1,"v":1,"w":"erased"}',
+    replace(p.evidence::text, '-', '')), 'UTF8')
+FROM parts p
+"""
+
 
 def part_leaf(evidence: UUID | None = None, bucket: UUID = BUCKET) -> bytes:
     evidence = evidence or ids.new_evidence_id()

@@ -1,0 +1,189 @@
+"""Whether leaves say what is so: of parts, of their purging, of buckets that expired, of runs that were closed."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+from store import commitments
+from store.db import Connection, Database
+from store.log_tree.facts import Facts, facts
+from store.services.verify_log import Page, Seen, Sum
+from store.tables import verify as table
+from store.tables import verify_log
+from store.tables.verify import Committed, Key
+from store.tables.verify_log import ClosingRow
+
+SayOf = Callable[[str, UUID | None, object], None]
+"""Takes what is wrong, of which scope, and where."""
+
+_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A leaf and what it says; `index` None: it waits for its place."""
+
+    index: int | None
+    scope_id: UUID
+    leaf: bytes
+    said: Facts
+
+
+class LeafCheck:
+    """Takes every leaf once. `unlogged`: purged parts of which no leaf has been seen so far."""
+
+    def __init__(self, say: SayOf, since: datetime, unlogged: Iterable[Key]) -> None:
+        self._say = say
+        self._part_leaves: Counter[UUID] = Counter()
+        self._expired: dict[UUID, tuple[UUID, int | None]] = {}
+        self._unlogged = set(unlogged)
+        self.parts = Seen(since)
+        self.closings = Closings(since)
+        # Closings of which there is a leaf and no record, since the code of then kept none.
+        self.closings_unkept = 0
+
+    async def add(self, connection: Connection, page: Page) -> None:
+        """Take some leaves."""
+        told = [*self._entries(page), *self._queued(page)]
+        await self._parts(connection, [each for each in told if each.said.k == "part"])
+        await self._purges(connection, [each for each in told if each.said.k == "purge"])
+        await self._closings(connection, [each for each in told if each.said.k == "close"])
+        for each in told:
+            if each.said.k == "expire" and each.said.b is not None:
+                self._expire(each, each.said.b)
+
+    async def end(self, connection: Connection, expired: Iterable[Key]) -> None:
+        """Compare what had to be counted. `expired`: buckets that were found expired before the first leaf was read."""
+        for bucket, (scope, count) in self._expired.items():
+            if count != self._part_leaves[bucket]:
+                self._say("expire_count_mismatch", scope, bucket)
+        for scope, bucket in expired:
+            if bucket not in self._expired:
+                self._say("expire_leaf_missing", scope, bucket)
+        for scope, bucket in await verify_log.still_live(connection, self._expired):
+            self._say("expire_without_effect", scope, bucket)
+        for scope, evidence in sorted(self._unlogged):
+            self._say("purge_leaf_missing", scope, evidence)
+
+    def _entries(self, page: Page) -> Iterable[Told]:
+        for entry in page.entries:
+            said = self._read(entry.scope_id, entry.leaf, f"index {entry.idx}")
+            if said is None:
+                continue
+            if (said.k, said.subject) != (entry.kind, entry.subject):
+                self._say("log_entry_mismatch", entry.scope_id, f"index {entry.idx}")
+            yield Told(entry.idx, entry.scope_id, entry.leaf, said)
+
+    def _queued(self, page: Page) -> Iterable[Told]:
+        for leaf in page.queued:
+            said = self._read(leaf.scope_id, leaf.leaf, leaf.id)
+            if said is not None:
+                yield Told(None, leaf.scope_id, leaf.leaf, said)
+
+    def _read(self, scope: UUID, leaf: bytes, where: object) -> Facts | None:
+        try:
+            return facts(leaf)
+        except ValueError:
+            self._say("leaf_unreadable", scope, where)
+            return None
+
+    async def _parts(self, connection: Connection, told: Sequence[Told]) -> None:
+        keys = [_key(each) for each in told]
+        rows = await table.committed(connection, keys) if keys else {}
+        for each, key in zip(told, keys, strict=True):
+            self.parts.add(key)
+            if each.said.b is not None:
+                self._part_leaves[each.said.b] += 1
+            if key not in rows:
+                self._say("leaf_without_part", *key)
+            elif each.leaf != _leaf(key[1], rows[key]):
+                self._say("leaf_mismatch", *key)
+
+    async def _purges(self, connection: Connection, told: Sequence[Told]) -> None:
+        if not told:
+            return
+        keys = [_key(each) for each in told]
+        indexes = [each.said.of for each in told if each.said.of is not None]
+        standing = await verify_log.part_entries(connection, indexes)
+        for each, key in zip(told, keys, strict=True):
+            self._unlogged.discard(key)
+            waits = each.index is None and each.said.of is None
+            before = each.index is None or (each.said.of or 0) < each.index
+            if not waits and not (before and standing.get(each.said.of or 0) == key[1]):
+                self._say("purge_of_mismatch", *key)
+        for key in await verify_log.not_purged(connection, keys):
+            self._say("purge_without_effect", *key)
+
+    async def _closings(self, connection: Connection, told: Sequence[Told]) -> None:
+        runs = [(each.scope_id, each.said.r) for each in told if each.said.r is not None]
+        if not runs:
+            return
+        kept = {
+            (row.scope_id, row.run_uid, _closing(row))
+            for row in await verify_log.closings_of(connection, runs)
+        }
+        before = await verify_log.closed_before(connection, runs)
+        for each, run in zip(told, runs, strict=True):
+            closing = (*run, each.said.m or b"")
+            if closing in kept:
+                self.closings.add(*closing, each.said.t)
+            elif run in before:
+                self.closings_unkept += 1
+            else:
+                self._say("closing_mismatch", *run)
+
+    def _expire(self, each: Told, bucket: UUID) -> None:
+        if bucket in self._expired:
+            self._say("expire_leaf_twice", each.scope_id, bucket)
+        self._expired[bucket] = each.scope_id, each.said.n
+
+
+class Closings:
+    """Sums of closings by scope: those of before `since`, so that one that comes meanwhile makes no difference."""
+
+    def __init__(self, since: datetime) -> None:
+        self._since_s = int(since.timestamp())
+        self.sums: dict[UUID, Sum] = {}
+
+    def add(self, scope: UUID, run: UUID, commitment: bytes, at_s: int) -> None:
+        """Add one, as its row or its leaf tells it."""
+        if at_s < self._since_s:
+            self.sums.setdefault(scope, Sum()).add((run, UUID(bytes=commitment[:16])))
+
+    def differing(self, other: "Closings") -> list[UUID]:
+        """Return the scopes in which the two are not the same."""
+        nothing = Sum()
+        scopes = self.sums.keys() | other.sums.keys()
+        return sorted(
+            scope for scope in scopes if self.sums.get(scope, nothing) != other.sums.get(scope, nothing)
+        )
+
+
+async def closings_kept(database: Database, since: datetime, batch: int) -> Closings:
+    """Return all closings that are kept, as `LeafCheck` finds their leaves."""
+    kept, last = Closings(since), (*table.FIRST, _BEGINNING)
+    while True:
+        async with database.connection() as connection:
+            rows = await verify_log.closings_after(connection, last, batch)
+        for row in rows:
+            kept.add(row.scope_id, row.run_uid, _closing(row), int(row.closed_at.timestamp()))
+        if len(rows) < batch:
+            return kept
+        last = (*rows[-1][:2], rows[-1].closed_at)
+
+
+def _key(each: Told) -> Key:
+    return each.scope_id, each.said.p or UUID(int=0)
+
+
+def _closing(row: ClosingRow) -> bytes:
+    return commitments.close_commitment(row.opening, row.record)
+
+
+def _leaf(evidence: UUID, row: Committed) -> bytes:
+    return commitments.leaf(
+        "part", b=row.bucket_id, c=row.commitment, m=row.meta_commitment, p=evidence, t=row.stored_at
+    )
