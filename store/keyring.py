@@ -17,7 +17,7 @@ from store import errors, ids
 from store.commitments import SECRET_BYTES, IntakeKey
 from store.key_directory import KeyDirectory, Role
 
-Purpose = Literal["ticket", "cursor", "receipt", "sampling", "lookup"]
+Purpose = Literal["ticket", "cursor", "receipt", "sampling", "lookup", "bundle"]
 
 REMEMBERED_S: Final = 60.0
 

@@ -20,6 +20,7 @@ from store.log_tree.notes import Signer
 from store.mirror import Mirror
 from store.queue import Queue
 from store.services.access import AccessLog, AccessPages
+from store.services.actions import ActionPages
 from store.services.admission import Admission
 from store.services.bodies import BodyBudget
 from store.services.buckets import longest_retention_s
@@ -28,6 +29,7 @@ from store.services.closing import Closing
 from store.services.content import ContentReads
 from store.services.disk import Disk
 from store.services.erasures import Erasures
+from store.services.exports import Exports
 from store.services.flushes import Flushes
 from store.services.ingest import Ingest
 from store.services.key_marks import make_keys, own_keys
@@ -79,6 +81,8 @@ class Services:
     content: ContentReads
     access_log: AccessLog
     accesses: AccessPages
+    actions: ActionPages
+    exports: Exports
 
 
 @asynccontextmanager
@@ -220,6 +224,8 @@ def _services(
         content=ContentReads(database, keyring, access_log, metrics),
         access_log=access_log,
         accesses=AccessPages(database, pager, examined=settings.page_examined),
+        actions=ActionPages(database, pager),
+        exports=Exports(database, keyring, access_log, metrics),
     )
 
 

@@ -25,16 +25,15 @@ _TEXT: Final = "text/plain; charset=utf-8"
 _OPAQUE: Final = "application/octet-stream"
 
 _BYTES: Final = {"schema": {"type": "string", "format": "binary"}}
+PURPOSE_HEADER: Final[Mapping[str, Any]] = {
+    "name": "Custody-Purpose",
+    "in": "header",
+    "required": False,
+    "description": "What the read is for: recorded, and required where the scope's policy says so",
+    "schema": {"type": "string", "maxLength": MOST_PURPOSE},
+}
 _DOCUMENTED: Final[Mapping[str, Any]] = {
-    "parameters": [
-        {
-            "name": "Custody-Purpose",
-            "in": "header",
-            "required": False,
-            "description": "What the read is for: recorded, and required where the scope's policy says so",
-            "schema": {"type": "string", "maxLength": MOST_PURPOSE},
-        }
-    ],
+    "parameters": [PURPOSE_HEADER],
     "responses": {
         "200": {
             "description": "The bytes that were posted; `Repr-Digest`, `ETag` (the commitment) and the part's identity",
@@ -84,7 +83,7 @@ async def _answer(request: AnyRequest, named: UUID | PartIdentity) -> Response[b
     only(request, ())
     reader = await reader_of(request)
     try:
-        view = await services(request).content.read(reader, named, _purpose(request))
+        view = await services(request).content.read(reader, named, purpose_of(request))
     except NotFound:
         if isinstance(named, PartIdentity):
             await _say_if_not_stored(request, reader, named)
@@ -97,7 +96,8 @@ async def _say_if_not_stored(request: AnyRequest, reader: Reader, identity: Part
         raise NotFound(Reason.NOT_STORED, "the observation did not become a part; its gap says why") from None
 
 
-def _purpose(request: AnyRequest) -> str | None:
+def purpose_of(request: AnyRequest) -> str | None:
+    """Return what the caller says that this read is for."""
     said = said_in(request, PURPOSE)
     if len(said) > 1:
         raise Malformed(detail="Custody-Purpose is repeated")

@@ -40,6 +40,11 @@ class AccessLog:
         """Return once the record is committed; Unavailable if it could not be, and then nothing may be given out."""
         await self._together.ask(access)
 
+    async def record_all(self, group: Sequence[Access]) -> None:
+        """Record many in one transaction; as `record`."""
+        if group:
+            await self._commit(group)
+
     async def close(self) -> None:
         """Wait for what is being written."""
         await self._together.close()

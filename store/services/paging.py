@@ -23,7 +23,9 @@ from store.tables.pages import Keyset, Order
 MOST: Final = 200
 USUAL: Final = 50
 
-_ALWAYS: Final = datetime(1, 1, 1, tzinfo=UTC)
+ALWAYS: Final = datetime(1, 1, 1, tzinfo=UTC)
+"""Before everything."""
+
 _NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 _LEAST_ID: Final = UUID(int=0)
 
@@ -116,7 +118,7 @@ class Pager:
         return PageInfo(observed_at, window, "per-page-live", following)
 
     def _keyset(self, question: Question, asked: Asked) -> Keyset:
-        since, until = asked.since or _ALWAYS, asked.until or _NEVER
+        since, until = asked.since or ALWAYS, asked.until or _NEVER
         # No id is below the least one: before it lies what is earlier, after it what is not.
         after_at, bound_at = (until, since) if asked.order == "newest" else (since, until)
         after_id = _LEAST_ID

@@ -8,6 +8,7 @@ from uuid import UUID
 from store.db import Connection
 from store.ids import ActionId, ScopeId, new_id
 from store.tables import load
+from store.tables.pages import Keyset
 
 _SQL = load("operator_actions")
 
@@ -16,15 +17,16 @@ STORE_WIDE: Final = ScopeId(UUID(int=0))
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorAction:
-    """One row."""
+class ActionRow:
+    """One row with the window of the statement that read it."""
 
-    scope_id: UUID
     at: datetime
     action_id: ActionId
     key_id: str
     action: str
     target: str
+    opened_at: datetime
+    read_at: datetime
 
 
 async def insert(
@@ -34,17 +36,9 @@ async def insert(
     await connection.execute(_SQL["insert"], scope or STORE_WIDE, ActionId(new_id()), key_id, action, target)
 
 
-async def latest(connection: Connection, scope: ScopeId | None, limit: int) -> list[OperatorAction]:
-    """Return the newest actions of a scope, or the store-wide ones."""
-    rows = await connection.fetch(_SQL["latest"], scope or STORE_WIDE, limit)
-    return [
-        OperatorAction(
-            row["scope_id"],
-            row["at"],
-            ActionId(row["action_id"]),
-            row["key_id"],
-            row["action"],
-            row["target"],
-        )
-        for row in rows
-    ]
+async def page(connection: Connection, scope: UUID, keyset: Keyset, limit: int) -> list[ActionRow]:
+    """Return a scope's actions, or those that belong to none."""
+    rows = await connection.fetch(
+        _SQL[keyset.order], scope, keyset.after_at, keyset.after_id, keyset.bound_at, limit
+    )
+    return [ActionRow(*row.values()) for row in rows]

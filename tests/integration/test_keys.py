@@ -10,7 +10,6 @@ import pytest
 
 from policies.kinds import Role
 from store.services.keys import COMMAND_LINE, KEY_TEXT, Wanted
-from store.tables import operator_actions
 from tests.support.api import DAY, Api, bearer, problem, running, settings_for
 from tests.support.outages import postgres_away
 
@@ -124,10 +123,9 @@ async def test_every_creation_is_an_operator_action(api: Api):
     operator = await api.key(Role.OPERATOR, scope.scope_id)
     key_id, _ = await made(api, bearer(operator), role="auditor")
 
-    async with api.services.database.connection() as connection:
-        actions = await operator_actions.latest(connection, scope.scope_id, 10)
+    actions = (await api.client.get("/v1/actions", headers=bearer(operator))).json()["items"]
 
-    said = [(action.action, action.key_id, action.target) for action in actions]
+    said = [(action["action"], action["key_id"], action["target"]) for action in actions]
     operator_id = operator.split("_")[2]
     assert ("key_created", operator_id, key_id) in said
     assert ("key_created", COMMAND_LINE, operator_id) in said

@@ -20,6 +20,7 @@ from store.queue import Queue
 from store.services.readiness import Readiness
 from tests.support.api import bearer
 from tests.support.capture import OUTPUT, REQUEST, Capturing
+from tests.support.exporting import published
 from tests.support.journey import Journey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -220,7 +221,12 @@ async def read(way: Journey, runtime: Capturing) -> None:
         (f"/v1/runs/{runtime.run}/gaps", {}), ("/v1/attempts", {"ref": "trace-1"}),
     ):  # fmt: skip
         await way.get(path, runtime, params=more)
-    await way.json("/v1/accesses", runtime, Role.AUDITOR)
+    for path in ("/v1/accesses", "/v1/actions"):
+        await way.json(path, runtime, Role.AUDITOR)
+    await published(way.house.duties, way.settings.mirror_dir)
+    headers = await way.key(Role.REVIEWER, runtime.scope)
+    asked = await way.client.post("/v1/exports", json={"runs": [runtime.run]}, headers=headers)
+    await way.get(asked.json()["bundle"], runtime)
     for path in ("/livez", "/readyz", "/metrics"):
         await way.client.get(path)
 

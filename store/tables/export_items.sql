@@ -1,0 +1,23 @@
+-- What goes into a bundle besides the parts themselves: leaves, closings, access records.
+
+-- name: size_classes of some parts, so that no more is read at once than there is room for
+SELECT evidence, size_class FROM parts WHERE scope_id = $1 AND evidence = ANY($2::uuid[])
+
+-- name: leaves about some subjects that are among the first $3; index log_entries_by_subject
+SELECT subject, kind, idx, leaf
+FROM log_entries
+WHERE subject = ANY($1::uuid[]) AND kind = ANY($2::text[]) AND idx < $3
+ORDER BY idx
+
+-- name: closings the records that close leaves of some runs commit to, the last first
+SELECT run_uid, opening, record
+FROM closings
+WHERE scope_id = $1 AND run_uid = ANY($2::uuid[])
+ORDER BY run_uid, closed_at DESC
+
+-- name: accesses of some parts after ($3, $4, $5) and until $6; index accesses_by_evidence
+SELECT evidence, at, access_id, key_id, role, purpose, outcome
+FROM accesses
+WHERE scope_id = $1 AND evidence = ANY($2::uuid[]) AND at <= $6 AND (evidence, at, access_id) > ($3, $4, $5)
+ORDER BY evidence, at, access_id
+LIMIT $7
