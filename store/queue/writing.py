@@ -15,6 +15,8 @@ from store.queue.scripts import LEAVE, RECLAIM, SETTLE
 
 _START: Final = b"0-0"
 _NO_GROUP: Final = "NOGROUP"
+# A script keeps everybody else waiting, and can unpack so many arguments.
+_SETTLED_AT_ONCE: Final = 512
 # What became of an entry that was tried alone is known long before; this is for one that somebody took out.
 _ALONE_S: Final = 86_400
 
@@ -57,14 +59,11 @@ class Writing:
         return self._entries(held, times), int(vanished) + len(entries) - len(held)
 
     async def settle(self, shard: int, settlements: Sequence[Settlement]) -> list[bool]:
-        """End entries in one call."""
-        if not settlements:
-            return []
-        keys, arguments = _settle_call(self._keys[shard], settlements)
-        with translated():
-            async with asyncio.timeout(CALL_S):
-                answers = await SETTLE.run(self._links.calls, keys, arguments)
-        return [answer == 1 for answer in answers]
+        """End entries, so many in one call as may keep others waiting."""
+        found: list[bool] = []
+        for at in range(0, len(settlements), _SETTLED_AT_ONCE):
+            found += await self._settle_some(shard, settlements[at : at + _SETTLED_AT_ONCE])
+        return found
 
     async def excuse(self, shard: int, consumer: str, entry_ids: Sequence[str]) -> None:
         """Count deliveries from one again. What was settled meanwhile stays settled."""
@@ -102,6 +101,14 @@ class Writing:
                 await self._make_group(shard, fault)
                 return True
 
+    async def _settle_some(self, shard: int, settlements: Sequence[Settlement]) -> list[bool]:
+        keys, arguments, places = _settle_call(self._keys[shard], settlements)
+        with translated():
+            async with asyncio.timeout(CALL_S):
+                answers = await SETTLE.run(self._links.calls, keys, arguments)
+        found = dict(zip(places, answers, strict=True))
+        return [found[place] == 1 for place in range(len(settlements))]
+
     def _entries(self, delivered: Iterable[Any], deliveries: Mapping[bytes, int]) -> list[Entry]:
         """Read what was delivered; what a newer version wrote stays pending, for a newer writer to take over."""
         entries, left = [], 0
@@ -137,23 +144,31 @@ class Writing:
                 raise
 
 
-def _settle_call(shard: ShardKeys, settlements: Sequence[Settlement]) -> tuple[list[str], list[Any]]:
+def _settle_call(
+    shard: ShardKeys, settlements: Sequence[Settlement]
+) -> tuple[list[str], list[Any], list[int]]:
+    """Return keys and arguments of the script, and which settlement each of its answers is for."""
     runs: dict[RunKey, int] = {}
     keys = [shard.entries, shard.pending, shard.outcomes]
-    flat: list[Any] = []
-    for settlement in settlements:
+    alike: dict[tuple[int, bool, str, str], tuple[list[int], list[Any]]] = {}
+    for place, settlement in enumerate(settlements):
         key = settlement.key
         run = runs.get(key)
         if run is None:
             run = runs[key] = len(runs) + 1
             keys += (shard.run(key), shard.scope(key.scope))
-        flat += (settlement.entry_id, run, *_outcome(settlement))
-    return keys, [GROUP, shard.settled, len(runs), *(key.run for key in runs), *flat]
+        what = (run, settlement.evidence is not None, settlement.outcome, settlement.reason or "")
+        places, told = alike.get(what) or alike.setdefault(what, ([], []))
+        places.append(place)
+        told += _told(settlement)
+    arguments: list[Any] = [GROUP, shard.settled, len(runs), *(key.run for key in runs)]
+    for (run, part, outcome, reason), (places, told) in alike.items():
+        arguments += (run, "part" if part else "note", outcome, reason, len(places), *told)
+    return keys, arguments, [place for places, _ in alike.values() for place in places]
 
 
-def _outcome(settlement: Settlement) -> tuple[Any, ...]:
-    reason = settlement.reason or ""
-    if settlement.type != "part" or settlement.evidence is None:
-        return ("note", settlement.outcome, reason, "", "", 0)
+def _told(settlement: Settlement) -> tuple[Any, ...]:
+    if settlement.evidence is None:
+        return (settlement.entry_id,)
     field = identity_field(settlement.exchange, settlement.attempt, settlement.kind)
-    return ("part", settlement.outcome, reason, field, settlement.evidence.hex(), settlement.sealed_bytes)
+    return (settlement.entry_id, field, settlement.evidence.hex(), settlement.sealed_bytes)

@@ -23,7 +23,7 @@ runs = st.builds(RunKey, st.uuids(), ids)
 def test_every_key_that_one_script_touches_has_the_same_slot(keys: list[RunKey], shard: int) -> None:
     names = ShardKeys.of(shard)
     appended, _, _ = append_call(names, ShardLimits(), [part(keys[0]), *(gap(key) for key in keys)])
-    settled, _ = _settle_call(names, [Settlement("1-1", key, "gap", "noted") for key in keys])
+    settled, _, _ = _settle_call(names, [Settlement("1-1", key, "gap", "noted") for key in keys])
     singles = [names.entries, names.pending, names.epoch, names.outcomes]
     touched = {
         *appended,
