@@ -18,10 +18,10 @@ T ?= tests client/tests
 # Neither the service nor the client is installed: they run from here (docs/decisions/0001-not-packaged.md).
 export PYTHONPATH := $(CURDIR):$(CURDIR)/client/src
 
-.PHONY: help setup demo up test test-long check fmt lint types floors spelling bench migrate lock clean compose
+.PHONY: help setup demo up test test-long test-oracles check fmt lint types floors spelling bench migrate lock clean compose
 
 help:  ## what can be done here
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev  ## the locked requirements in .venv (once; needs Python 3.11 or later, and pip's network)
 
@@ -56,6 +56,10 @@ test: setup  ## the tests (T=path for some of them)
 test-long: setup  ## the tests that take more than a few seconds
 	@$(BIN)/python -m pytest -q -m long $(T) $(ARGS)
 
+test-oracles: setup  ## bundles against other implementations (installs Go and openssl by apt, the rest in .venv-oracles)
+	@tests/oracles/install $(BIN)/python
+	@$(BIN)/python -m pytest -q -m oracle tests/oracles $(ARGS)
+
 check: lint types floors spelling  ## everything that needs no server: lint, format, types, floors, spelling
 
 fmt: setup  ## format and mend what can be mended
@@ -85,4 +89,4 @@ lock: setup  ## make requirements/ from pyproject.toml again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash requirements/lock
 
 clean:  ## remove .venv and what the tools cached
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	@rm -rf $(VENV) .venv-oracles .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
