@@ -18,6 +18,8 @@ Connection: TypeAlias = ASGIConnection[Any, Any, Any, Any]
 
 Answer = TypeVar("Answer")
 
+_encode: Final = msgspec.json.Encoder().encode
+
 
 class Lean(HTTPRouteHandler):
     """A handler whose guards are handed the handler itself: ours only look at the connection."""
@@ -50,7 +52,7 @@ class Ready(Response[Answer]):
         """Make what goes out; `media_type` is whole, with its charset if it has one."""
         self.content = content
         self.status_code = status
-        self._body = content if isinstance(content, bytes) else msgspec.json.encode(content)
+        self._body = content if isinstance(content, bytes) else _encode(content)
         self._start = [
             (b"content-type", media_type.encode("ascii")),
             (b"content-length", b"%d" % len(self._body)),

@@ -27,6 +27,7 @@ from store.api import (
     sources,
 )
 from store.api.around import Call
+from store.api.bodies import BodyReader
 from store.api.direct import ShortWays
 from store.api.identity import no_credentials_in_url
 from store.api.problems import HANDLERS
@@ -94,6 +95,7 @@ def create_app(settings: Settings | None = None) -> Api:
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
         async with open_services(used) as services:
             app.state.services = services
+            app.state.bodies = BodyReader(used.body_deadline.total_seconds())
             yield
             logging.flush()
 

@@ -11,13 +11,55 @@ from store.errors import Refused
 _DISCONNECT: Final = "http.disconnect"
 
 
-async def read_body(receive: Receive, most_bytes: int, deadline_s: float) -> bytes:
-    """Return the whole body; Refused (part_too_large) as soon as it is over, (interrupted) if it is cut off or slow."""
-    try:
-        async with asyncio.timeout(deadline_s):
+class BodyReader:
+    """Reads the bodies of one process; all of them have the same time to arrive.
+
+    One timer watches over all, since a timer for each costs more than reading most bodies does.
+    """
+
+    def __init__(self, deadline_s: float) -> None:
+        self._deadline_s = deadline_s
+        # Until when each may take, in the order in which they began, which is that of their ends.
+        self._reading: dict[asyncio.Task[Any], float] = {}
+        self._late: set[asyncio.Task[Any]] = set()
+        self._watching = False
+
+    async def read(self, receive: Receive, most_bytes: int) -> bytes:
+        """Return the whole body; Refused (part_too_large) as soon as it is over, (interrupted) if cut off or slow."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        self._begin(task)
+        try:
             return await _read(receive, most_bytes)
-    except TimeoutError:
-        raise Refused(Reason.INTERRUPTED) from None
+        except asyncio.CancelledError:
+            # Somebody else may have ended the task at the same time, and is to be obeyed.
+            if task in self._late and task.uncancel() == 0:
+                raise Refused(Reason.INTERRUPTED) from None
+            raise
+        finally:
+            del self._reading[task]
+            self._late.discard(task)
+
+    def _begin(self, task: asyncio.Task[Any]) -> None:
+        loop = asyncio.get_running_loop()
+        self._reading[task] = loop.time() + self._deadline_s
+        if not self._watching:
+            self._watch(loop, self._reading[task])
+
+    def _watch(self, loop: asyncio.AbstractEventLoop, until: float) -> None:
+        self._watching = True
+        loop.call_at(until, self._end_late, loop)
+
+    def _end_late(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End what took too long, and look again when the next could be late."""
+        self._watching = False
+        for task, until in self._reading.items():
+            if until > loop.time():
+                self._watch(loop, until)
+                return
+            if task not in self._late:
+                self._late.add(task)
+                task.cancel()
 
 
 async def _read(receive: Receive, most_bytes: int) -> bytes:

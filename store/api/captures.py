@@ -15,7 +15,7 @@ from policies.limits import NOTE_BYTES
 from policies.reasons import STATUS, Reason
 from store.api import capture_schema
 from store.api.answers import Ready, post, put
-from store.api.bodies import read_body
+from store.api.bodies import BodyReader
 from store.api.direct import DIRECT
 from store.api.documents import check
 from store.api.guards import (
@@ -92,7 +92,7 @@ async def put_part(request: AnyRequest) -> Response[ReceiptView]:
     most_bytes = found.sender.ticket.limits.part_bytes
     try:
         with _room(found, most_bytes):
-            content = await _read(request, found, most_bytes)
+            content = await _read(request, most_bytes)
             (receipt,) = await found.services.ingest.capture(found.sender, [Body(said, content)])
     except Refused as refusal:
         raise await refused(
@@ -116,7 +116,7 @@ async def post_frames(request: AnyRequest) -> Response[bytes]:
     most_bytes = opened.settings.flush_bytes
     try:
         with _room(found, most_bytes):
-            flush = await _read(request, found, most_bytes)
+            flush = await _read(request, most_bytes)
             raw = flushes.split(flush, opened.settings.flush_frames)
             views = await opened.flushes.take(found.sender, found.headers.get("custody-session"), raw)
     except Refused as refusal:
@@ -178,8 +178,9 @@ def _room(found: Admitted | Reporting, most_bytes: int) -> AbstractContextManage
     )
 
 
-async def _read(request: AnyRequest, found: Admitted | Reporting, most_bytes: int) -> bytes:
-    return await read_body(request.receive, most_bytes, found.services.settings.body_deadline.total_seconds())
+async def _read(request: AnyRequest, most_bytes: int) -> bytes:
+    reader: BodyReader = request.app.state.bodies
+    return await reader.read(request.receive, most_bytes)
 
 
 async def _note_body(request: AnyRequest, found: Admitted | Reporting, most_bytes: int) -> bytes:
@@ -187,7 +188,7 @@ async def _note_body(request: AnyRequest, found: Admitted | Reporting, most_byte
         raise NotCaptured(Reason.PART_TOO_LARGE, None)
     try:
         with _room(found, most_bytes):
-            return await _read(request, found, most_bytes)
+            return await _read(request, most_bytes)
     except Refused as refusal:
         raise NotCaptured(refusal.reason, None) from None
 

@@ -4,10 +4,10 @@ With `Expect: 100-continue` the sender keeps its bytes; without it they stay unr
 Nothing in this file may touch `.stream()`, `.body()` or `receive` of a connection (a house test looks).
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
@@ -33,8 +33,7 @@ _PART: Final = "custody.part"
 _REPORTING: Final = "custody.reporting"
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(msgspec.Struct, frozen=True, gc=False):
     """What the guard of a capture found; the handler goes on from here."""
 
     services: Services
@@ -43,8 +42,7 @@ class Admitted:
     declared_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reporting:
+class Reporting(msgspec.Struct, frozen=True, gc=False):
     """A run whose losses its sender may report; no content is involved, so that an expired ticket does."""
 
     services: Services
@@ -165,7 +163,7 @@ async def flush_refused(
 async def _introduced(connection: Connection) -> tuple[Services, dict[str, str], Sending]:
     """Hygiene first, then who it is: what is said twice is not asked about at all."""
     opened = services(connection)
-    headers = clean(connection.scope["headers"], opened.settings.header_bytes)
+    headers = clean(list(connection.scope["headers"]), opened.settings.header_bytes)
     who = await authenticated(connection)
     if who.role is not Role.RUNTIME or who.scope_id is None:
         raise CustodyError(Reason.PERMISSION_DENIED, "only a runtime's key captures")

@@ -1,10 +1,12 @@
 """Header hygiene: what every capture's headers must be before anything else is looked at."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from policies.reasons import Reason
 from store.errors import CustodyError, Malformed
+from store.services.said import PART_WORDS
 
 # Said twice, these would let two readers of one request see two different requests.
 _SINGLE: Final = frozenset(
@@ -20,21 +22,18 @@ _SINGLE: Final = frozenset(
     }
 )
 _PREFIX: Final = "custody-"
+# What is said of a part, and the header that says it; the body's own headers have no prefix.
+_SAID: Final = {word if word in _SINGLE else _PREFIX + word: word for word in PART_WORDS}
 _LENGTH_DIGITS: Final = 12
 _SEPARATORS: Final = 4  # colon, space, and the line's end
 
 
-def clean(raw: Iterable[tuple[bytes, bytes]], most_bytes: int) -> dict[str, str]:
-    """Return headers by lower-case name, or raise: too large, repeated where it matters, coded, not ASCII."""
-    headers: dict[str, str] = {}
-    size = 0
-    for name_bytes, value_bytes in raw:
-        size += len(name_bytes) + len(value_bytes) + _SEPARATORS
-        name = name_bytes.decode("latin-1").lower()
-        if name in headers and (name in _SINGLE or name.startswith(_PREFIX)):
-            raise Malformed(detail="a Custody header, Authorization or a body header is repeated")
-        headers[name] = value_bytes.decode("latin-1")
-    if size > most_bytes:
+def clean(raw: Sequence[tuple[bytes, bytes]], most_bytes: int) -> dict[str, str]:
+    """Return headers by name (ASGI has them in lower case), or raise: too large, repeated where it matters, coded."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in raw}
+    if len(headers) != len(raw):
+        _only_once(raw)
+    if sum([len(name) + len(value) + _SEPARATORS for name, value in raw]) > most_bytes:
         raise Malformed(detail=f"the headers are over {most_bytes} bytes")
     if headers.get("content-encoding", "identity").lower() not in ("", "identity"):
         raise CustodyError(Reason.UNSUPPORTED_MEDIA, "send the body without a content coding")
@@ -58,11 +57,7 @@ def declared_length(headers: dict[str, str]) -> int | None:
 
 def said_of(headers: dict[str, str]) -> dict[str, str]:
     """Return what the headers say of a part, by the names that `store.services.said` reads."""
-    said = {name[len(_PREFIX) :]: value for name, value in headers.items() if name.startswith(_PREFIX)}
-    for name in ("content-type", "content-digest"):
-        if name in headers:
-            said[name] = headers[name]
-    return said
+    return {_SAID[name]: value for name, value in headers.items() if name in _SAID}
 
 
 def wait_of(headers: dict[str, str], most_s: float) -> float:
@@ -72,3 +67,10 @@ def wait_of(headers: dict[str, str], most_s: float) -> float:
         if name.lower() == "wait" and value.isascii() and value.isdigit():
             return min(float(value[:6]), most_s)
     return 0.0
+
+
+def _only_once(raw: Sequence[tuple[bytes, bytes]]) -> None:
+    for name_bytes, count in Counter(name for name, _ in raw).items():
+        name = name_bytes.decode("latin-1")
+        if count > 1 and (name in _SINGLE or name.startswith(_PREFIX)):
+            raise Malformed(detail="a Custody header, Authorization or a body header is repeated")

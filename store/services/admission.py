@@ -5,9 +5,11 @@ is said as one; sources alone may be left to the writer, who asks again before t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
+
+import msgspec
 
 from policies.content import admit_kind
 from policies.decisions import ALLOW, Decision, Refuse
@@ -30,16 +32,14 @@ from store.tickets import Ticket, TicketReader
 _OPEN = frozenset({"open", "closing"})
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
+class Sending(msgspec.Struct, frozen=True, gc=False):
     """A runtime's key and its scope."""
 
     key_id: str
     scope_id: ScopeId
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(msgspec.Struct, frozen=True, gc=False):
     """A run that may be posted to, by whom, and on which ticket."""
 
     key: RunKey
@@ -113,6 +113,8 @@ class Admission:
             return kind
         if declared_bytes is not None and declared_bytes > sender.ticket.limits.part_bytes:
             return Refuse(Reason.PART_TOO_LARGE)
+        if not said.bindings and not sender.view.sources:
+            return ALLOW
         return await self._decide_sources(sender, [*said.bindings, *sender.view.sources])
 
     async def reporter(self, who: Sending, run: str, ticket_text: str | None) -> UUID:
@@ -136,8 +138,6 @@ class Admission:
         return ticket
 
     async def _decide_sources(self, sender: Sender, bindings: Sequence[Binding]) -> Decision:
-        if not bindings:
-            return ALLOW
         scope = await self._scopes.get(ScopeId(sender.key.scope))
         try:
             facts = await self._sources.facts(

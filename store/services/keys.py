@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
+
 from policies.kinds import Role
 from policies.reasons import Reason
 from store import clock
@@ -45,8 +47,7 @@ _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """Who calls: a key, what it may do, and within which scope (None: a store-wide operator)."""
 
     key_id: str
