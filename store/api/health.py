@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from store import clock
 from store.api.identity import services
 from store.api.schema import OPERATION, answer
-from store.services.readiness import Gauges, gauges, readiness
+from store.services.readiness import Gauges, backlog_age_s, gauges, readiness
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -32,11 +32,15 @@ class Life(msgspec.Struct, frozen=True):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """Whether the process can work; `missing` says in words what it lacks. `canary_age_s` null: none has come back."""
+    """Whether the process can work; `missing` says in words what it lacks. `canary_age_s` null: none has come back.
+
+    `reads_closed` says why evidence is not shown now, null where it is; captures go on, so it is ready all the same.
+    """
 
     ready: bool
     missing: list[str]
     canary_age_s: float | None
+    reads_closed: str | None
 
 
 @get("/livez", operation_id="livez", summary="Whether the process lives")
@@ -54,8 +58,9 @@ async def livez(request: AnyRequest) -> Life:
 async def readyz(request: AnyRequest) -> Response[Ready]:
     """Ask Postgres, Redis and the key directory; 503 with what is missing."""
     opened = services(request)
-    found = await readiness(opened.database, opened.queue, opened.keyring)
-    ready = Ready(not found.missing, list(found.missing), found.canary_age_s)
+    lease = opened.settings.reads_lease
+    found = await readiness(opened.database, opened.queue, opened.keyring, lease)
+    ready = Ready(not found.missing, list(found.missing), found.canary_age_s, found.reads_closed)
     return Response(ready, status_code=200 if ready.ready else _UNAVAILABLE, media_type="application/json")
 
 
@@ -64,7 +69,8 @@ async def metrics(request: AnyRequest) -> bytes:
     """Return this process's counters, and the whole's gauges as far as they could be had within two seconds."""
     opened = services(request)
     registry = CollectorRegistry()
-    registry.register(_Gathered(await gauges(opened.database, opened.queue, opened.overview)))
+    lease = opened.settings.reads_lease
+    registry.register(_Gathered(await gauges(opened.database, opened.queue, opened.overview, lease)))
     return generate_latest(opened.metrics.registry) + generate_latest(registry)
 
 
@@ -81,6 +87,7 @@ class _Gathered(Collector):
         """Name and explain each."""
         yield from self._queue()
         yield from self._duties()
+        yield from self._log()
         yield from self._completeness()
         lag = GaugeMetricFamily(
             "custody_expiry_lag_seconds", "Age of the oldest expired content still on disk"
@@ -125,6 +132,37 @@ class _Gathered(Collector):
             if row.last_success is not None:
                 age.add_metric([row.duty], (row.now - row.last_success).total_seconds())
         yield age
+
+    def _log(self) -> Iterator[Metric]:
+        leaves = GaugeMetricFamily(
+            "custody_log_queue_leaves", "Leaves that wait for a place in the proof log, a million at most"
+        )
+        oldest = GaugeMetricFamily("custody_log_queue_oldest_seconds", "Age of the leaf that waits longest")
+        if self._found.log_backlog is not None:
+            leaves.add_metric([], self._found.log_backlog.leaves)
+            oldest.add_metric([], backlog_age_s(self._found.log_backlog))
+        yield from (leaves, oldest)
+        yield from self._published()
+
+    def _published(self) -> Iterator[Metric]:
+        found = self._found.log
+        leaves = GaugeMetricFamily(
+            "custody_log_leaves", "Leaves of the proof log, and how many are published", labels=["how"]
+        )
+        age = GaugeMetricFamily(
+            "custody_log_compared_age_seconds", "Since the log was last held against its mirror"
+        )
+        stopped = GaugeMetricFamily("custody_log_stopped", "1 while the log is stopped", labels=["why"])
+        closed = GaugeMetricFamily("custody_reads_closed", "1 while no evidence is shown")
+        if found is not None:
+            leaves.add_metric(["sequenced"], found.size)
+            leaves.add_metric(["published"], found.published_size)
+            closed.add_metric([], float(found.closed))
+            for why in ("rolled_back", "forked", "restoring"):
+                stopped.add_metric([why], float(found.stop == why))
+            if found.compared_age_s is not None:
+                age.add_metric([], max(0.0, found.compared_age_s))
+        yield from (leaves, age, stopped, closed)
 
     def _completeness(self) -> Iterator[Metric]:
         stored, missing = (

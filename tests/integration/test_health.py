@@ -10,10 +10,12 @@ import asyncpg
 from policies.kinds import Kind
 from policies.reasons import Reason
 from store import logging
+from store.commitments import leaf
 from store.ids import new_id
 from store.services.buckets import ensure_buckets
 from tests.support.api import problem, running, settings_for
 from tests.support.duties import duties_database, execute, keyring_of, new_run
+from tests.support.log_queue import queue
 from tests.support.outages import NO_POSTGRES, NOWHERE, postgres_away
 
 
@@ -121,6 +123,28 @@ async def test_it_counts_what_is_there_and_what_is_missing_by_scope(
     assert 'custody_recent_missing{scope="scope-one"} 3.0' in counted
     assert 'custody_integrity_failures_total{reason="integrity_mismatch"} 0.0' in counted
     assert 'custody_unanswered{what="completeness"} 0.0' in counted
+
+
+async def test_what_waits_for_the_log_is_counted_and_its_age_told(
+    database_url: str, redis_url: str, keys_dir: Path
+):
+    async def counted() -> dict[str, float]:
+        lines = (await api.client.get("/metrics")).text.splitlines()
+        return {line.split()[0]: float(line.split()[1]) for line in lines if line.startswith("custody_log_q")}
+
+    leaves, oldest = "custody_log_queue_leaves", "custody_log_queue_oldest_seconds"
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        assert await counted() == {leaves: 0.0, oldest: 0.0}
+        made_at = datetime.now(UTC) - timedelta(hours=1)
+        told = [leaf("key", op="add", t=made_at, u="v"), leaf("key", op="add", t=datetime.now(UTC), u="v")]
+        await queue(database_url, told)
+        found = await counted()
+        await queue(database_url, [b"no leaf"])
+        await execute(database_url, "DELETE FROM log_queue WHERE leaf <> 'no leaf'")
+        unreadable = await counted()
+
+    assert (found[leaves], unreadable[leaves], unreadable[oldest]) == (2.0, 1.0, 0.0)
+    assert 3_600 <= found[oldest] < 3_700
 
 
 async def test_counts_name_closed_words_and_scopes_only(database_url: str, redis_url: str, keys_dir: Path):

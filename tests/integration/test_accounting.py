@@ -1,0 +1,140 @@
+"""What is known of a closed run later is committed to as well: at most once a day, and once at the end."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from store import ids
+from store.commitments import close_commitment
+from store.db import Database
+from store.services import accounting
+from store.services.accounting import Accounts
+from store.tables import runs
+from tests.support.duties import duties_database, execute, leaves, new_run, new_scope, scalar
+from tests.support.log_queue import rows
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with duties_database(database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def run(database_url: str, database: Database) -> tuple[UUID, UUID]:
+    """A run that announced ten and was closed three days ago with nothing recorded."""
+    scope = await new_scope(database_url)
+    run = await new_run(database_url, scope, retain_until=datetime.now(UTC) + timedelta(days=9), run="r-1")
+    await execute(
+        database_url,
+        "INSERT INTO sessions (scope_id, run_uid, session, announced) VALUES ($1, $2, 's', 10)", scope, run,
+    )  # fmt: skip
+    async with database.transaction() as connection:
+        row = await runs.lock(connection, scope, "r-1")
+        assert row is not None
+        await accounting.close(connection, scope, row, never=False)
+    await set_back(database_url, days=3)
+    return scope, run
+
+
+async def set_back(url: str, *, days: float) -> None:
+    """As if everything that happened had happened so much earlier."""
+    await execute(url, "UPDATE closings SET closed_at = closed_at - make_interval(secs => $1)", days * 86_400)
+    await execute(
+        url,
+        "UPDATE gaps SET first_at = first_at - make_interval(secs => $1),"
+        " last_at = last_at - make_interval(secs => $1)",
+        days * 86_400,
+    )
+
+
+async def gap_comes(url: str, run: tuple[UUID, UUID], number: int) -> None:
+    await execute(
+        url,
+        "INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, session, sequences, first_at, last_at)"
+        " VALUES ($1, $2, $3, 'client', 'client_queue_full', 's', int8multirange(int8range($4, $4, '[]')), now(),"
+        " now())"
+        " ON CONFLICT (scope_id, run_uid, session, said_by, reason) WHERE exchange IS NULL"
+        " DO UPDATE SET sequences = gaps.sequences + EXCLUDED.sequences, last_at = now()",
+        *run, ids.new_gap_id(), number,
+    )  # fmt: skip
+
+
+async def counts(url: str) -> list[tuple[int, int]]:
+    """What each closing said was unaccounted, and said by the client, oldest first; each has its leaf."""
+    kept = await rows(url, "SELECT run_uid, opening, record FROM closings ORDER BY closed_at")
+    made = [base64.b64encode(close_commitment(row["opening"], row["record"])).decode() for row in kept]
+    assert [(leaf["m"], leaf["r"]) for leaf in await leaves(url)] == [
+        (m, row["run_uid"].hex) for m, row in zip(made, kept, strict=True)
+    ]
+    found = [json.loads(row["record"])["counts"] for row in kept]
+    return [(each["unaccounted"], each["not_captured"].get("client_queue_full", 0)) for each in found]
+
+
+async def test_a_gap_that_comes_after_the_end_is_committed_to(
+    database_url: str, database: Database, run: tuple[UUID, UUID]
+) -> None:
+    assert await Accounts(database).run() == {"again": 0}
+    await gap_comes(database_url, run, 4)
+    assert await Accounts(database).run() == {"again": 1}
+    assert await Accounts(database).run() == {"again": 0}
+    assert await counts(database_url) == [(10, 0), (9, 1)]
+
+
+async def test_at_most_once_a_day_and_once_at_the_end(
+    database_url: str, database: Database, run: tuple[UUID, UUID]
+) -> None:
+    await gap_comes(database_url, run, 4)
+    assert await Accounts(database).run() == {"again": 1}
+    await gap_comes(database_url, run, 5)
+    assert await Accounts(database).run() == {"again": 0}
+    await execute(database_url, "UPDATE runs SET retain_until = now()")
+    assert await Accounts(database).run() == {"again": 1}
+    assert await Accounts(database).run() == {"again": 0}
+    assert await counts(database_url) == [(10, 0), (9, 1), (8, 2)]
+
+
+async def test_a_day_later_it_is_its_turn(
+    database_url: str, database: Database, run: tuple[UUID, UUID]
+) -> None:
+    await gap_comes(database_url, run, 4)
+    await Accounts(database).run()
+    await gap_comes(database_url, run, 5)
+    await set_back(database_url, days=1)
+    # It succeeded a moment ago, and looks back far enough all the same.
+    await execute(database_url, "INSERT INTO leases (duty, last_success) VALUES ($1, now())", accounting.DUTY)
+    assert await Accounts(database).run() == {"again": 1}
+    assert await counts(database_url) == [(10, 0), (9, 1), (8, 2)]
+
+
+async def test_what_was_said_again_says_nothing_new(
+    database_url: str, database: Database, run: tuple[UUID, UUID]
+) -> None:
+    await gap_comes(database_url, run, 4)
+    await Accounts(database).run()
+    await set_back(database_url, days=2)
+    await gap_comes(database_url, run, 4)
+    assert await Accounts(database).run() == {"again": 0}
+    assert await counts(database_url) == [(10, 0), (9, 1)]
+
+
+async def test_many_runs_are_gone_through(
+    database_url: str, database: Database, run: tuple[UUID, UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accounting, "_RUNS", 2)
+    for number in range(5):
+        other = await new_run(
+            database_url, run[0], retain_until=datetime.now(UTC) + timedelta(days=9), run=f"o-{number}"
+        )
+        await execute(
+            database_url,
+            "UPDATE runs SET state = 'closed', closed_at = now() - interval '2 days' WHERE run_uid = $1",
+            other,
+        )
+        await gap_comes(database_url, (run[0], other), 1)
+    assert await Accounts(database).run() == {"again": 5}
+    assert await scalar(database_url, "SELECT count(*) FROM closings") == 6
