@@ -40,6 +40,7 @@ from store.services.outcomes import Outcomes
 from store.services.overview import Overview
 from store.services.paging import Pager
 from store.services.publishing import Publishing
+from store.services.read_volume import ReadVolume
 from store.services.readback import Readback
 from store.services.receipt_view import ReceiptWriter
 from store.services.run_reads import RunReads
@@ -196,7 +197,8 @@ def _services(
         Disk(database, settings.disk_limit),
     )
     pager = Pager(lambda: keyring.token_key("cursor"))
-    access_log, metrics = AccessLog(database), Metrics()
+    metrics = Metrics()
+    access_log = AccessLog(database, ReadVolume(database, metrics))
     notes = Notes(queue, keyring, runs)
     ingest = Ingest(notes, keyring, outcomes, receipts)
     return Services(

@@ -16,6 +16,7 @@ from policies.reasons import Reason
 from store.db import Database
 from store.errors import RowRefused, Unavailable
 from store.services.paging import Asked, Page, Pager, Reader, Window, ends
+from store.services.read_volume import ReadVolume
 from store.services.together import Together
 from store.tables import accesses, pages
 from store.tables.accesses import Access
@@ -30,8 +31,10 @@ _MOST_IN_GROUP: Final = 512
 class AccessLog:
     """Records accesses of one process."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, volume: ReadVolume | None = None) -> None:
+        """Prepare; `volume` is told of what was recorded."""
         self._database = database
+        self._volume = volume
         self._together: Together[Access, None] = Together(
             self._commit, most=_MOST_IN_GROUP, gather_s=_GATHER_S
         )
@@ -48,6 +51,8 @@ class AccessLog:
     async def close(self) -> None:
         """Wait for what is being written."""
         await self._together.close()
+        if self._volume is not None:
+            await self._volume.close()
 
     async def _commit(self, group: Sequence[Access]) -> Sequence[None]:
         try:
@@ -57,6 +62,8 @@ class AccessLog:
         except RowRefused as fault:
             # This month's table is missing. That is ours to mend and no fault of the reader.
             raise Unavailable(Reason.STORE_UNAVAILABLE, cause=fault.cause) from None
+        if self._volume is not None:
+            self._volume.count(group)
         return [None] * len(group)
 
 

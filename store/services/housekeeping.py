@@ -8,7 +8,7 @@ from typing import Final
 from store.db import Database
 from store.keyring import Keyring
 from store.logging import logger
-from store.tables import buckets, months, spans
+from store.tables import buckets, exports, months, read_counts, spans
 from store.tables.buckets import Bucket
 
 MONTHS: Final = "months"
@@ -19,12 +19,12 @@ _A_MONTH: Final = timedelta(days=31)
 
 @dataclass(frozen=True, slots=True)
 class Months:
-    """Makes the months of `accesses` and `operator_actions` ahead, and drops those that nobody keeps."""
+    """Makes the months of `accesses` and `operator_actions` ahead; drops what nobody keeps, and what is as old."""
 
     database: Database
 
     async def run(self) -> Mapping[str, int]:
-        """Make this month and the next, then drop what is past."""
+        """Make this month and the next, then drop what is past; exports and counts of reads go too."""
         async with self.database.transaction() as connection:
             now = await spans.database_now(connection)
             for instant in (now, now.replace(day=1) + _A_MONTH):
@@ -33,7 +33,9 @@ class Months:
         for month in past:
             async with self.database.transaction() as connection:
                 await months.drop(connection, month)
-        return {"dropped": len(past)}
+        async with self.database.transaction() as connection:
+            forgotten = await exports.forget(connection) + await read_counts.forget(connection)
+        return {"dropped": len(past), "forgotten": forgotten}
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,11 @@ class Metrics:
             registry=self.registry,
         )
 
+        self._unusual_reads = Counter(
+            "custody_unusual_reads",
+            "Hours in which a key read over three times as much as usual",
+            registry=self.registry,
+        )
         self._integrity = Counter(
             "custody_integrity_failures",
             "Reads that found a key lost, or something else than what was committed to",
@@ -41,6 +46,10 @@ class Metrics:
         for reason in (Reason.KEY_LOST, Reason.INTEGRITY_MISMATCH):
             # There from the start, so that the first one is seen as a change.
             self._integrity.labels(reason.value)
+
+    def unusual_reads(self) -> None:
+        """Count a key that read much more in an hour than it usually does."""
+        self._unusual_reads.inc()
 
     def corrupt(self, reason: Reason) -> None:
         """Count what was not given out because it is not what it was."""
