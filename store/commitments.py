@@ -7,7 +7,7 @@ import hmac
 from typing import Final, Literal
 from uuid import UUID
 
-from store.encoding import Identity, canonical_json, lp
+from store.encoding import Identity, Keyed, canonical_json, lp
 from store.envelope import (
     INTAKE_VERSION,
     SECRET_BYTES,
@@ -39,6 +39,7 @@ __all__ = [
     "SECRET_BYTES",
     "Identity",
     "IntakeKey",
+    "Keyed",
     "Wrapping",
     "bound",
     "canonical_json",
@@ -81,12 +82,12 @@ _LOOKUP_LABEL: Final = b"custody/v1/lookup/"
 
 def commitment(opening: bytes, content: bytes) -> bytes:
     """Return c, which commits to the exact bytes posted; `opening` is derived from the part secret."""
-    return hmac.digest(opening, content, "sha256")
+    return Keyed(opening).digest(content)
 
 
 def meta_commitment(meta_opening: bytes, meta: bytes) -> bytes:
     """Return m of a part; its opening is a column of its own, since metadata outlives content."""
-    return hmac.digest(meta_opening, meta, "sha256")
+    return Keyed(meta_opening).digest(meta)
 
 
 def close_commitment(close_opening: bytes, close: bytes) -> bytes:

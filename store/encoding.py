@@ -4,6 +4,7 @@ The formats are fixed by tests/contract/vectors.json and cannot change once evid
 """
 
 import json
+from hashlib import sha256
 from struct import Struct
 from typing import Final
 from uuid import UUID
@@ -41,6 +42,36 @@ _length: Final = Struct(">I").pack
 def lp(*fields: bytes) -> bytes:
     """Join fields with a u32 big-endian length before each, so that no two lists give the same bytes."""
     return b"".join([_length(len(field)) + field for field in fields])
+
+
+_INNER: Final = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER: Final = bytes(byte ^ 0x5C for byte in range(256))
+_KEY_BYTES: Final = 32
+_INNER_REST: Final = b"\x36" * 32
+_OUTER_REST: Final = b"\x5c" * 32
+
+
+class Keyed:
+    """HMAC-SHA256 (RFC 2104) of many messages under one key of 32 bytes. Holds what the key can be told from.
+
+    The standard library's own finds its algorithm anew for each call, which takes longer than to hash a short message.
+    """
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != _KEY_BYTES:
+            raise ValueError("a key has 32 bytes")
+        self._inner = sha256(key.translate(_INNER) + _INNER_REST)
+        self._outer = sha256(key.translate(_OUTER) + _OUTER_REST)
+
+    def digest(self, message: bytes) -> bytes:
+        """Return the code of one message."""
+        inner = self._inner.copy()
+        inner.update(message)
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return outer.digest()
 
 
 _any: Final = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from policies.reasons import Reason
 from store import errors, ids
-from store.encoding import Identity, lp
+from store.encoding import Identity, Keyed, lp
 
 SECRET_BYTES: Final = 32
 INTAKE_VERSION: Final = 0x01
@@ -50,12 +50,13 @@ class IntakeKey:
 
 def hkdf_expand(secret: bytes, info: bytes) -> bytes:
     """HKDF-Expand-SHA256 (RFC 5869) to 32 bytes, which is its first block and so one HMAC."""
-    return hmac.digest(secret, info + b"\x01", "sha256")
+    return Keyed(secret).digest(info + b"\x01")
 
 
 def part_keys(part_secret: bytes) -> tuple[bytes, bytes]:
     """Derive a part's encryption key and its opening."""
-    return hkdf_expand(part_secret, _ENC_INFO), hkdf_expand(part_secret, _OPEN_INFO)
+    keyed = Keyed(part_secret)
+    return keyed.digest(_ENC_INFO + b"\x01"), keyed.digest(_OPEN_INFO + b"\x01")
 
 
 def seal_part(
@@ -141,12 +142,12 @@ def take_in(
 
 def open_intake(lookup: Callable[[bytes], bytes], sealed: bytes, identity: Identity, evidence: UUID) -> bytes:
     """Return the frame of a queued body; `lookup` gives the secret of a key id, and raises if it is gone."""
-    return open_taken(lookup(intake_key_id(sealed)), sealed, bound(identity.named(), evidence))
+    return open_taken(Keyed(lookup(intake_key_id(sealed))), sealed, bound(identity.named(), evidence))
 
 
-def open_taken(secret: bytes, sealed: bytes, bound_to: bytes) -> bytes:
+def open_taken(intake: Keyed, sealed: bytes, bound_to: bytes) -> bytes:
     """Do the same with a key that was looked up by `intake_key_id`, and what was joined before."""
-    key = hkdf_expand(secret, _INTAKE_INFO + sealed[1 + _KEY_ID : _INTAKE_HEADER])
+    key = intake.digest(b"".join((_INTAKE_INFO, sealed[1 + _KEY_ID : _INTAKE_HEADER], b"\x01")))
     return _open(key, _INTAKE_NONCE, sealed[_INTAKE_HEADER:], _INTAKE_BOUND + bound_to)
 
 

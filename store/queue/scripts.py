@@ -23,10 +23,10 @@ class Script:
         """Call the script; it has either run once or not at all."""
         command = packed(["EVALSHA", self.digest, len(keys), *keys, *arguments])
         try:
-            return await _answer(client, command)
+            return await answer_to(client, command)
         except NoScriptError:
             await client.script_load(self.text)
-            return await _answer(client, command)
+            return await answer_to(client, command)
 
 
 def packed(command: Sequence[bytes | str | int]) -> bytes:
@@ -38,8 +38,11 @@ def packed(command: Sequence[bytes | str | int]) -> bytes:
     return b"".join(pieces)
 
 
-async def _answer(client: Redis, command: bytes) -> Any:
-    """Send and read; a connection that was left in the middle closes itself and is not used again."""
+async def answer_to(client: Redis, command: bytes) -> Any:
+    """Send a packed command and return its answer as it came.
+
+    A connection that was left in the middle closes itself and is not used again.
+    """
     pool = client.connection_pool
     connection = await pool.get_connection()
     try:

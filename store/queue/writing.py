@@ -11,7 +11,7 @@ from store.queue.connection import BLOCK_S, CALL_S, Links, translated
 from store.queue.entries import Entry, read
 from store.queue.frames import Settlement
 from store.queue.keys import GROUP, RunKey, ShardKeys, identity_field
-from store.queue.scripts import LEAVE, RECLAIM, SETTLE
+from store.queue.scripts import LEAVE, RECLAIM, SETTLE, answer_to, packed
 
 _START: Final = b"0-0"
 _NO_GROUP: Final = "NOGROUP"
@@ -113,7 +113,7 @@ class Writing:
         """Read what was delivered; what a newer version wrote stays pending, for a newer writer to take over."""
         entries, left = [], 0
         for entry_id, fields in delivered:
-            pairs = fields if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True))
+            pairs = dict(zip(fields[::2], fields[1::2], strict=True))
             entry = read(entry_id, pairs, deliveries.get(entry_id, 1))
             if entry is None:
                 left += 1
@@ -126,8 +126,10 @@ class Writing:
 
     async def _read_group(self, shard: int, consumer: str, count: int, block_ms: int) -> Any:
         stream = self._keys[shard].entries
-        block = block_ms if block_ms > 0 else None
-        return await self._links.readers.xreadgroup(GROUP, consumer, {stream: ">"}, count, block)
+        block = ("BLOCK", block_ms) if block_ms > 0 else ()
+        command = ("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, *block, "STREAMS", stream, ">")
+        # As it comes: making the answer over costs more than to read it.
+        return await answer_to(self._links.readers, packed(command))
 
     async def _script_reclaim(self, shard: int, arguments: Sequence[Any]) -> Any:
         async with asyncio.timeout(CALL_S):

@@ -15,7 +15,7 @@ import msgspec
 from policies.kinds import Kind
 from policies.revocation import Binding
 from store import commitments, ids
-from store.commitments import SECRET_BYTES, Identity, Wrapping, lp
+from store.commitments import SECRET_BYTES, Identity, Keyed, Wrapping, lp
 from store.errors import Corrupt
 from store.keyring import Keyring
 from store.queue import Entry
@@ -27,6 +27,8 @@ from store.tables.parts import NewPart
 from store.tables.source_sets import SourceSet
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_KINDS: Final = frozenset(kind.value for kind in Kind)
 
 # What one part needs of chance: its secret, the opening of its metadata, and a nonce for each sealing.
 _META: Final = 2 * SECRET_BYTES
@@ -99,10 +101,15 @@ class Sealing:
         self._buckets = buckets
         self._drawn = ids.secrets(_DRAWN, parts)
         self._places: dict[tuple[Key, str], Place] = {}
-        self._intake_secrets: dict[bytes, bytes] = {}
+        self._intakes: dict[bytes, Keyed] = {}
 
     def candidate(self, entry: Entry, header: PartHeader, run: Key) -> Candidate:
-        """Open and seal one entry. Unavailable where keys cannot be reached, which is no fault of the entry."""
+        """Open and seal one entry; ValueError for one that no part can be made of.
+
+        Unavailable where keys cannot be reached, which is no fault of the entry.
+        """
+        if header.kind not in _KINDS:
+            raise ValueError("not a kind")
         place = self._places.get((run, header.run)) or self._place(run, header.run)
         names = lp(header.exchange.encode(), header.attempt.encode(), header.kind.encode())
         bare = Candidate(
@@ -142,10 +149,10 @@ class Sealing:
         """Return the frame of a queued body."""
         sealed = part.entry.sealed or b""
         key_id = commitments.intake_key_id(sealed)
-        secret = self._intake_secrets.get(key_id)
-        if secret is None:
-            secret = self._intake_secrets[key_id] = self._keyring.intake_secret(key_id)
-        return commitments.open_taken(secret, sealed, bound)
+        intake = self._intakes.get(key_id)
+        if intake is None:
+            intake = self._intakes[key_id] = Keyed(self._keyring.intake_secret(key_id))
+        return commitments.open_taken(intake, sealed, bound)
 
     def _seal(self, part: Candidate, bucket: BucketSpan, wrapping: Wrapping) -> Sealed:
         header, scope, evidence = part.header, part.scope, part.evidence
@@ -177,7 +184,7 @@ class Sealing:
             run_uid=part.place.key[1],
             exchange=header.exchange,
             attempt=header.attempt,
-            kind=Kind(header.kind),
+            kind=header.kind,
             bucket_id=bucket.bucket_id,
             span_start=bucket.span_start,
             session=header.session,

@@ -136,6 +136,16 @@ async def test_a_batch_over_scopes_and_runs(house: House) -> None:
     assert await house.count("log_queue") == 60
 
 
+async def test_a_part_of_no_known_kind_is_at_fault_and_takes_no_other_with_it(house: House) -> None:
+    run = await house.declare()
+    strange = house.part(run, b"strange", exchange="x-1", kind="telemetry")
+
+    done = await house.persister().persist([house.part(run, b"content"), strange])
+
+    assert [each.outcome for each in done.settlements] == ["stored"]
+    assert done.faulty == [strange]
+
+
 # --- delivered twice changes nothing
 
 

@@ -1,5 +1,6 @@
 """Canonical bytes: the same facts give the same bytes, and a leaf never says what its kind cannot."""
 
+import hmac
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policies.reasons import Reason
-from store.encoding import Identity, canonical_json, lp
+from store.encoding import Identity, Keyed, canonical_json, lp
 from store.leaves import close_bytes, leaf, meta_bytes, part_leaf
 
 IDENTITY = Identity(UUID(int=1), "run", "exchange", "attempt", "logical-request")
@@ -34,6 +35,20 @@ def test_canonical_json_is_what_the_standard_library_writes(value):
 @given(st.lists(st.binary(max_size=6), max_size=4), st.lists(st.binary(max_size=6), max_size=4))
 def test_no_two_lists_of_fields_give_the_same_bytes(one, other):
     assert (lp(*one) == lp(*other)) == (one == other)
+
+
+@given(st.binary(min_size=32, max_size=32), st.lists(st.binary(max_size=200), min_size=1, max_size=4))
+def test_a_keyed_code_is_the_one_that_the_standard_library_makes(key, messages):
+    keyed = Keyed(key)
+    assert [keyed.digest(each) for each in messages] == [
+        hmac.digest(key, each, "sha256") for each in messages
+    ]
+
+
+@pytest.mark.parametrize("size", [0, 31, 33, 64, 65])
+def test_a_key_of_another_length_is_not_taken(size):
+    with pytest.raises(ValueError, match="32 bytes"):
+        Keyed(b"k" * size)
 
 
 def meta(**changed: Any) -> dict[str, Any]:
