@@ -14,6 +14,8 @@ from policies.revocation import UnknownSources
 
 # A body is held whole in memory until it is sealed; a process's budget for all bodies at once is 64 MiB.
 MAX_PART_BYTES: Final = 64 << 20
+# The queue keeps a field for each part of a run that lives, in one hash.
+MAX_RUN_PARTS: Final = 100_000
 # More than what sealing adds to a part: padding to 64, a nonce, a tag, a salt, a key's id.
 _SEAL_BYTES: Final = 1_024
 _DAY_S: Final = 86_400
@@ -171,6 +173,10 @@ def _contradictions(policy: ScopePolicy) -> list[str]:
         (
             run.part_bytes <= MAX_PART_BYTES,
             "limits.part_bytes: is over 64MiB, which a process may hold at once",
+        ),
+        (
+            run.run_parts <= MAX_RUN_PARTS,
+            "limits.run_parts: is over 100000, which the queue can remember of one run",
         ),
         (run.run_bytes >= run.part_bytes, "limits.run_bytes: is less than one part"),
         (run.run_waiting_bytes >= sealed_bytes, "waiting.run_bytes: is less than one sealed part"),

@@ -11,7 +11,7 @@ from policies.documents import MAX_COUNT, PolicyFault
 from policies.kinds import Content, Kind
 from policies.limits import RunLimits, ScopeLimits
 from policies.quantities import MAX_DURATION_S
-from policies.scope_policy import MAX_PART_BYTES, ScopePolicy
+from policies.scope_policy import MAX_PART_BYTES, MAX_RUN_PARTS, ScopePolicy
 
 DAY_S = 86_400
 WHOLE = {
@@ -138,6 +138,7 @@ WRONG: list[tuple[object, str]] = [
     ({"limits": {"run_bytes": "1KiB"}}, "limits.run_bytes: is less than one part"),
     ({"waiting": {"run_bytes": "256KiB"}}, "waiting.run_bytes: is less than one sealed part"),
     ({"waiting": {"bytes": "256KiB"}}, "waiting.bytes: is less than one sealed part"),
+    ({"limits": {"run_parts": MAX_RUN_PARTS + 1}}, "limits.run_parts: is over 100000"),
 ]
 
 
@@ -217,7 +218,7 @@ def policies(draw: st.DrawFn) -> ScopePolicy:
         purpose_required=draw(st.booleans()),
         run_limits=RunLimits(
             part_bytes=part_bytes,
-            run_parts=draw(COUNTS),
+            run_parts=draw(st.integers(1, MAX_RUN_PARTS)),
             run_bytes=draw(st.integers(part_bytes, 1 << 40)),
             run_waiting_parts=draw(COUNTS),
             run_waiting_bytes=draw(sealed),
