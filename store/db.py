@@ -5,9 +5,9 @@ what is the fault of the rows themselves becomes `RowRefused` (that row will nev
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from typing import Final, TypeAlias
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -20,6 +20,7 @@ DUTIES_ROLE: Final = "custody_duties"
 
 Record = asyncpg.Record
 Connection = PoolConnectionProxy
+Before: TypeAlias = Callable[[], Awaitable[None]]
 
 # A statement that waits longer than this helps nobody: the caller gets `store_unavailable`, the writer tries again.
 _STATEMENT_TIMEOUT: Final = "30s"
@@ -64,8 +65,9 @@ async def _nothing_to_reset(_: Connection) -> None:
 class Database:
     """A pool of connections that all act in one role. The pool connects when first used, so a start needs no server."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: asyncpg.Pool, before: Before | None = None) -> None:
         self._pool = pool
+        self._before = before
 
     @classmethod
     async def open(cls, url: str, *, role: str | None, size: int) -> "Database":
@@ -99,6 +101,10 @@ class Database:
             await pool
         return cls(pool)
 
+    def after(self, before: Before) -> "Database":
+        """Return the same pool for those of whom something is asked before they get a connection; it raises if not."""
+        return Database(self._pool, before)
+
     async def close(self) -> None:
         """Close every connection; those in use are waited for, at most five seconds."""
         try:
@@ -110,6 +116,8 @@ class Database:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """Lend a connection outside a transaction."""
+        if self._before is not None:
+            await self._before()
         with translated():
             async with self._pool.acquire(timeout=5.0) as connection:
                 yield connection
@@ -117,6 +125,8 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
         """Lend a connection inside one transaction (read committed); it commits when the block ends well."""
+        if self._before is not None:
+            await self._before()
         with translated():
             async with self._pool.acquire(timeout=5.0) as connection, connection.transaction():
                 yield connection

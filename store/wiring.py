@@ -19,6 +19,7 @@ from store.keyring import Keyring
 from store.log_tree.notes import Signer
 from store.mirror import Mirror
 from store.queue import Queue
+from store.services import part_proofs
 from store.services.access import AccessLog, AccessPages
 from store.services.actions import ActionPages
 from store.services.admission import Admission
@@ -39,9 +40,11 @@ from store.services.notes import Notes
 from store.services.outcomes import Outcomes
 from store.services.overview import Overview
 from store.services.paging import Pager
+from store.services.proofs import Proofs
 from store.services.publishing import Publishing
 from store.services.read_volume import ReadVolume
 from store.services.readback import Readback
+from store.services.reads_open import ReadsOpen
 from store.services.receipt_view import ReceiptWriter
 from store.services.run_reads import RunReads
 from store.services.runs import RunBook
@@ -82,6 +85,7 @@ class Services:
     content: ContentReads
     access_log: AccessLog
     accesses: AccessPages
+    proofs: Proofs
     actions: ActionPages
     exports: Exports
 
@@ -197,6 +201,8 @@ def _services(
         Disk(database, settings.disk_limit),
     )
     pager = Pager(lambda: keyring.token_key("cursor"))
+    # Whoever shows evidence asks by this one.
+    reading = database.after(ReadsOpen(database, settings.reads_lease).require)
     metrics = Metrics()
     access_log = AccessLog(database, ReadVolume(database, metrics))
     notes = Notes(queue, keyring, runs)
@@ -221,13 +227,14 @@ def _services(
         bodies=BodyBudget(settings.body_budget),
         erasures=Erasures(database, keyring, queue),
         overview=Overview(database, settings.canary),
-        readback=Readback(database, pager, examined=settings.page_examined),
-        run_reads=RunReads(database, pager, keyring, examined=settings.page_examined),
-        content=ContentReads(database, keyring, access_log, metrics),
+        readback=Readback(reading, pager, part_proofs.state_of, examined=settings.page_examined),
+        run_reads=RunReads(reading, pager, keyring, examined=settings.page_examined),
+        content=ContentReads(reading, keyring, access_log, metrics),
         access_log=access_log,
-        accesses=AccessPages(database, pager, examined=settings.page_examined),
+        accesses=AccessPages(reading, pager, examined=settings.page_examined),
+        proofs=Proofs(reading),
         actions=ActionPages(database, pager),
-        exports=Exports(database, keyring, access_log, metrics),
+        exports=Exports(reading, keyring, access_log, metrics),
     )
 
 

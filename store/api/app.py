@@ -18,6 +18,7 @@ from store.api import (
     exports,
     health,
     keys,
+    log,
     operations,
     reads,
     receipts,
@@ -48,6 +49,7 @@ ROUTERS: Final[Sequence[Router]] = (
     scopes.router,
     keys.router,
     operations.router,
+    log.router,
     health.router,
 )
 

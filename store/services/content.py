@@ -158,7 +158,8 @@ def purpose_needed(reader: Reader, row: ReadRow) -> bool:
 def opened(keyring: Keyring, scope: UUID, row: ReadRow) -> Opened:
     """Return the bytes that were committed to; Corrupt (key_lost, integrity_mismatch) and never others.
 
-    AES-GCM alone does not commit to its key: what opens is only right once its commitment is that of the row.
+    AES-GCM alone does not commit to its key: what opens is only right once its commitment is that of the row, and of
+    the leaf, once the log has that.
     """
     body = row.body
     if body is None:
@@ -172,6 +173,8 @@ def opened(keyring: Keyring, scope: UUID, row: ReadRow) -> Opened:
     whole = len(content) == body.exact_bytes and commitments.size_class(len(content)) == row.size_class
     if not (whole and commitments.same(commitments.commitment(opening, content), row.commitment)):
         raise Corrupt(Reason.INTEGRITY_MISMATCH, "the content is not what was committed to")
+    if row.leaf is not None and row.leaf.entry != leaf_of(row):
+        raise Corrupt(Reason.INTEGRITY_MISMATCH, "the log says otherwise of the part")
     return Opened(content, opening, meta_of(scope, row))
 
 
@@ -200,6 +203,13 @@ def meta_of(scope: UUID, row: ReadRow) -> bytes:
     if not commitments.same(commitments.meta_commitment(row.meta_opening, meta), row.meta_commitment):
         raise Corrupt(Reason.INTEGRITY_MISMATCH, "the metadata is not what was committed to")
     return meta
+
+
+def leaf_of(row: ReadRow) -> bytes:
+    """Return the leaf that a part has by its row."""
+    return commitments.leaf(
+        "part", b=row.bucket_id, c=row.commitment, m=row.meta_commitment, p=row.evidence, t=row.stored_at
+    )
 
 
 def _is_textual(media_type: str) -> bool:

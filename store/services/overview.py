@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from store.db import Database
+from store.services import publishing
 from store.services.last_known import LastKnown
 from store.services.standing import EVERY_S
 from store.tables import completeness, leases, spans
@@ -56,8 +57,9 @@ class Overview:
         """Return how every duty stands, also one that never ran."""
         async with self._database.connection() as connection:
             rows = {row.duty: row for row in await leases.all_leases(connection)}
-        names = [name for name in EVERY_S if self._canary or name != "canary"]
-        return [DutyStanding(name, EVERY_S[name], rows.get(name)) for name in names]
+        every_s = {**EVERY_S, publishing.DUTY: publishing.EVERY_S}
+        names = [name for name in every_s if self._canary or name != "canary"]
+        return [DutyStanding(name, every_s[name], rows.get(name)) for name in names]
 
     async def completeness(self, scope: UUID | None, days: int) -> tuple[Sequence[Day], datetime]:
         """Return the last `days` days of one scope, or of all, with the database's time; all in one snapshot."""

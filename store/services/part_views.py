@@ -16,6 +16,14 @@ from store.tables.grounds import Ground
 from store.tables.pages import PartRow
 
 ProofState = Literal["pending", "verified", "failed", "not_checked"]
+"""How a part stands in the proof log.
+
+    pending      its leaf waits for its place in the log, or for the checkpoint that covers it
+    verified     its leaf says what its row says (commitments, bucket, time), the metadata in the row is what was
+                 committed to, and the leaf is in the tree of the published checkpoint; reading it checks the content
+    failed       one of these is not so
+    not_checked  nothing was looked at: so lists say of what is published
+"""
 
 
 class AvailabilityView(msgspec.Struct, frozen=True):
@@ -85,10 +93,10 @@ def part_item(row: PartRow, reader: Reader) -> PartItem:
     return PartItem(**_shown(row, reader))
 
 
-def part_view(row: PartRow, reader: Reader) -> PartView:
+def part_view(row: PartRow, reader: Reader, proof_state: ProofState) -> PartView:
     """Return the part as it is shown alone."""
     return PartView(
-        **_shown(row, reader),
+        **(_shown(row, reader) | {"proof_state": proof_state}),
         session=row.session,
         sequence=row.sequence,
         observed_at=row.ground.observed_at,
@@ -119,8 +127,7 @@ def _shown(row: PartRow, reader: Reader) -> dict[str, Any]:
         "settlement": row.settlement,
         "availability": AvailabilityView(readable=reason is None, reason=reason),
         "newer": bool(newer(row.ground.bindings, row.ground.sources)),
-        # Nothing takes leaves out of the log's queue yet, so that every part's leaf waits there.
-        "proof_state": "pending",
+        "proof_state": "not_checked" if row.published else "pending",
     }
 
 

@@ -4,10 +4,10 @@ Every page and every part is asked of Postgres anew and decided on in that insta
 question to the next, and no question costs a query for each row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 from uuid import UUID
 
 from policies.decisions import Decision, Refuse
@@ -16,11 +16,13 @@ from policies.reasons import MEMBERS, Family, Reason
 from store.db import Connection, Database
 from store.errors import Malformed, NotFound
 from store.services.paging import Asked, Page, Pager, Reader, Turn, Window
-from store.services.part_views import PartItem, PartView, decide, part_item, part_view
+from store.services.part_views import PartItem, PartView, ProofState, decide, part_item, part_view
 from store.tables import pages
 from store.tables.pages import OFFERED, WITH_EVERY_SET, Keyset, PartKey, PartRow
 
 Readable = Literal["readable", "unavailable"]
+# How a part of a scope stands in the proof log.
+Prove: TypeAlias = Callable[[Connection, UUID, UUID], Awaitable[ProofState]]
 
 # Of what a page may examine, the first look takes this many times its limit: most filters find enough there.
 _FIRST_LOOK: Final = 4
@@ -68,9 +70,10 @@ class _Found:
 class Readback:
     """Answers reviewers, custodians, auditors and operators."""
 
-    def __init__(self, database: Database, pager: Pager, *, examined: int) -> None:
+    def __init__(self, database: Database, pager: Pager, prove: Prove, *, examined: int) -> None:
         self._database = database
         self._pager = pager
+        self._prove = prove
         self._examined = examined
 
     async def parts(self, reader: Reader, filters: PartFilters, asked: Asked) -> Page[PartItem]:
@@ -90,14 +93,21 @@ class Readback:
     async def part(self, reader: Reader, evidence: UUID) -> PartView:
         """Return one part's metadata; NotFound also for one of another scope."""
         async with self._database.connection() as connection:
-            return await _view(
-                connection, reader, await pages.key_of_evidence(connection, reader.scope, evidence)
-            )
+            key = await pages.key_of_evidence(connection, reader.scope, evidence)
+            return await self._view(connection, reader, key)
 
     async def part_by_identity(self, reader: Reader, identity: PartIdentity) -> PartView:
         """Return the part of an identity; NotFound if nothing was stored under it."""
         async with self._database.connection() as connection:
-            return await _view(connection, reader, await key_of(connection, reader.scope, identity))
+            return await self._view(connection, reader, await key_of(connection, reader.scope, identity))
+
+    async def _view(self, connection: Connection, reader: Reader, key: PartKey | None) -> PartView:
+        # Another scope's part, and one that never was, take the same path to the same answer.
+        rows = await pages.facts(connection, reader.scope, [] if key is None else [key])
+        if key is None or key.evidence not in rows:
+            raise NotFound
+        state = await self._prove(connection, reader.scope, key.evidence)
+        return part_view(rows[key.evidence], reader, state)
 
     async def _fill(self, search: "_Search", turn: Turn) -> _Found:
         """Look at rows until the page is full, the list ends, or as many were examined as one page may."""
@@ -192,14 +202,6 @@ async def key_of(connection: Connection, scope: UUID, named: PartIdentity) -> Pa
     return await pages.key_of_identity(
         connection, scope, named.run, named.exchange, named.attempt, named.kind
     )
-
-
-async def _view(connection: Connection, reader: Reader, key: PartKey | None) -> PartView:
-    # Another scope's part, and one that never was, take the same path to the same answer.
-    rows = await pages.facts(connection, reader.scope, [] if key is None else [key])
-    if key is None or key.evidence not in rows:
-        raise NotFound
-    return part_view(rows[key.evidence], reader)
 
 
 def _available(decision: Decision, wanted: PartFilters) -> bool:

@@ -30,8 +30,16 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaf:
+    """A part's leaf in the log, in its place."""
+
+    index: int
+    entry: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRow:
-    """One part that is about to be read; `body` is None once it is gone."""
+    """One part that is about to be read; `body` is None once it is gone, `leaf` until it has its place in the log."""
 
     evidence: UUID
     run: str
@@ -50,6 +58,8 @@ class ReadRow:
     commitment: bytes
     meta_commitment: bytes
     meta_opening: bytes
+    stored_at: datetime
+    leaf: Leaf | None
     purpose_required: bool
     ground: Ground
     body: Body | None
@@ -69,6 +79,12 @@ async def read(connection: Connection, wanted: Collection[Key]) -> dict[Key, Rea
         again = await _parts(connection, odd)
         found |= {key: _row(row, None) for key, row in again.items()}
     return found
+
+
+async def committed(connection: Connection, key: Key) -> ReadRow | None:
+    """Return a part without its body: what its commitments are, and what they are about."""
+    row = (await _parts(connection, [key])).get(key)
+    return None if row is None else _row(row, None)
 
 
 async def _parts(connection: Connection, wanted: Collection[Key]) -> dict[Key, Record]:
@@ -109,6 +125,8 @@ def _row(row: Record, body: Body | None) -> ReadRow:
         commitment=row["commitment"],
         meta_commitment=row["meta_commitment"],
         meta_opening=row["meta_opening"],
+        stored_at=row["stored_at"],
+        leaf=None if row["idx"] is None else Leaf(row["idx"], row["leaf"]),
         purpose_required=row["purpose_required"],
         ground=ground_of(row, body_present=body is not None),
         body=body,

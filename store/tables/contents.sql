@@ -1,7 +1,7 @@
 -- name: parts what decides about reading some parts, and what their bytes are checked against; their bodies come apart
 SELECT p.scope_id, p.evidence, p.span_start, r.run, p.exchange, p.attempt, p.kind, p.size_class, p.media_type, p.completeness, p.vantage,
        p.captured_at, p.received_at, p.session, p.sequence, p.state, p.purge_reason, p.bucket_id, p.commitment,
-       p.meta_commitment, p.meta_opening, r.retain_until, r.erased,
+       p.meta_commitment, p.meta_opening, p.stored_at, e.idx, e.leaf, r.retain_until, r.erased,
        b.state <> 'live' AS bucket_expired,
        s.sources, s.versions,
        CASE WHEN p.source_set IS NOT NULL THEN (
@@ -19,6 +19,9 @@ JOIN runs r ON r.scope_id = p.scope_id AND r.run_uid = p.run_uid
 JOIN buckets b ON b.scope_id = p.scope_id AND b.bucket_id = p.bucket_id
 JOIN scopes c ON c.scope_id = p.scope_id
 LEFT JOIN source_sets s ON s.scope_id = p.scope_id AND s.set_id = p.source_set
+LEFT JOIN LATERAL (
+    SELECT idx, leaf FROM log_entries WHERE subject = p.evidence AND kind = 'part' ORDER BY idx LIMIT 1
+) AS e ON true
 
 -- name: bodies the bytes of some parts of one span as they rest; the span leads to one partition
 SELECT b.scope_id, b.evidence, b.bucket_id, b.wrapped, b.exact_bytes, b.ciphertext

@@ -96,6 +96,7 @@ class PartRow:
     dispatch: Dispatch
     settlement: Settlement
     labels: frozenset[str]
+    published: bool
     ground: Ground
     closed_at: datetime
 
@@ -204,6 +205,7 @@ def _part(row: Record) -> PartRow:
         dispatch=Dispatch(row["dispatch"]),
         settlement=Settlement(row["settlement"]),
         labels=frozenset(row["labels"]),
+        published=row["published"],
         ground=ground_of(row, body_present=row["exact_bytes"] is not None),
         closed_at=row["closed_at"],
     )

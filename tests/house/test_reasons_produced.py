@@ -61,7 +61,9 @@ PRODUCED: Final[dict[Reason | Mark, str | Later]] = {
     ),
     Reason.QUEUE_UNAVAILABLE: f"{CAPTURES}::test_without_an_intake_key_every_part_has_its_receipt",
     Reason.STORE_UNAVAILABLE: f"{CONTENT}::test_no_byte_leaves_without_its_record",
-    Reason.READS_CLOSED: Later("the proof log, which a restore stops"),
+    Reason.READS_CLOSED: (
+        "integration/test_log_api.py::test_while_reads_are_closed_nothing_of_evidence_is_shown"
+    ),
     Reason.CLIENT_QUEUE_FULL: A_LOSS,
     Reason.CLIENT_SHUTDOWN: A_LOSS,
     Reason.CLIENT_UNSERIALISABLE: A_LOSS,

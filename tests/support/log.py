@@ -13,10 +13,10 @@ NOBODY = UUID(int=0)
 
 
 def leaf(number: int, word: str = "leaf") -> bytes:
-    return f'{{"k":"key","u":"{word}-{number}"}}'.encode()
+    return f'{{"k":"resume","u":"{word}-{number}"}}'.encode()
 
 
-async def append(url: str, leaves: Iterable[bytes], kind: str = "key", subject: UUID | None = None) -> int:
+async def append(url: str, leaves: Iterable[bytes], kind: str = "resume", subject: UUID | None = None) -> int:
     """Sequence leaves; return how many there are then."""
     connection = await asyncpg.connect(url)
     try:
