@@ -16,8 +16,8 @@ from redis.asyncio import Redis
 from policies.limits import ShardLimits
 from policies.reasons import Reason
 from store.errors import Unavailable
-from store.queue.connection import CALL_S, FLIGHTS, translated
-from store.queue.frames import Answer, Frame
+from store.queue.connection import FLIGHTS, SILENCE_S, translated
+from store.queue.frames import Answer, Frame, PartFrame
 from store.queue.keys import RunKey, ShardKeys, shard_of
 from store.queue.scripts import APPEND
 from store.queue.wire import append_call, read_answers
@@ -78,9 +78,11 @@ class Appends:
 
     async def append(self, frames: Sequence[Frame]) -> list[Answer]:
         """Queue frames; the answers come in their order. Unavailable only if none of them got one."""
+        if not frames:
+            return []
+        if whole := self._whole(frames):
+            return await self._sent(*whole)
         pieces = self._pieces(frames)
-        if len(pieces) == 1:
-            return await self._sent(*pieces[0][1:])
         sent = await asyncio.gather(
             *(self._sent(lane, load) for _, lane, load in pieces), return_exceptions=True
         )
@@ -96,6 +98,17 @@ class Appends:
             else:
                 found |= dict(zip(places, outcome, strict=True))
         return [found[place] for place in range(len(frames))]
+
+    def _whole(self, frames: Sequence[Frame]) -> tuple[_Lane, _Load] | None:
+        """Return a load of all frames where they are of one run and fit one call, as nearly always."""
+        key, size_bytes = frames[0].key, 0
+        for frame in frames:
+            if frame.key is not key:
+                return None
+            size_bytes += _size(frame)
+        if len(frames) > _FRAMES or (size_bytes > _BYTES and len(frames) > 1):
+            return None
+        return self._lanes[self._shard(key)], _load(frames, size_bytes)
 
     def _pieces(self, frames: Sequence[Frame]) -> list[tuple[list[int], _Lane, _Load]]:
         """Split by shard, and so that each piece fits one call."""
@@ -117,8 +130,7 @@ class Appends:
     def _piece(
         self, shard: int, places: list[int], frames: list[Frame], size_bytes: int
     ) -> tuple[list[int], _Lane, _Load]:
-        load = _Load(frames, size_bytes, asyncio.get_running_loop().create_future())
-        return places, self._lanes[shard], load
+        return places, self._lanes[shard], _load(frames, size_bytes)
 
     def _shard(self, key: RunKey) -> int:
         return 0 if len(self._lanes) == 1 else shard_of(key, len(self._lanes))
@@ -159,7 +171,8 @@ class Appends:
         frames = loads[0].frames if len(loads) == 1 else [frame for load in loads for frame in load.frames]
         keys, arguments, places = append_call(lane.keys, self._limits, frames)
         with translated():
-            async with asyncio.timeout(CALL_S):
+            # One deadline for all of it: redis-py's own, one for each step, cost a third of the call.
+            async with asyncio.timeout(SILENCE_S):
                 answers = read_answers(await APPEND.run(self._client, keys, arguments), places)
         at = 0
         for load in loads:
@@ -169,8 +182,12 @@ class Appends:
             at = until
 
 
+def _load(frames: Sequence[Frame], size_bytes: int) -> _Load:
+    return _Load(frames, size_bytes, asyncio.get_running_loop().create_future())
+
+
 def _size(frame: Frame) -> int:
-    return len(frame.header) + len(getattr(frame, "sealed", b""))
+    return len(frame.header) + (len(frame.sealed) if isinstance(frame, PartFrame) else 0)
 
 
 def _fail(loads: Sequence[_Load] | deque[_Load], fault: Unavailable) -> None:

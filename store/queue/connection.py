@@ -54,7 +54,8 @@ class Links:
     def to(cls, url: str, shards: int) -> "Links":
         """Prepare the pools for an address; nothing is connected yet."""
         return cls(
-            _client(url, FLIGHTS * shards, SILENCE_S),
+            # Whoever appends has a deadline of his own.
+            _client(url, FLIGHTS * shards, None),
             _client(url, _CALLS, SILENCE_S),
             # Two lanes of a writer wait on each shard, one subscription listens, and a repair may be under way.
             _client(url, max(_READERS, 2 * shards + 4), BLOCK_S + SILENCE_S),
@@ -65,7 +66,7 @@ class Links:
         await asyncio.gather(*(client.aclose() for client in (self.appends, self.calls, self.readers)))
 
 
-def _client(url: str, connections: int, silence_s: float) -> Redis:
+def _client(url: str, connections: int, silence_s: float | None) -> Redis:
     pool = BlockingConnectionPool.from_url(
         url,
         max_connections=connections,

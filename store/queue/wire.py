@@ -1,13 +1,15 @@
 """How frames become the arguments of the append script, and its answers ours. Runs for every frame: kept plain."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
+
+import msgspec
 
 from policies.limits import NOTE_BYTES, ShardLimits
 from policies.reasons import Reason
 from store.queue.entries import gap_header
-from store.queue.frames import ABSENT, QUEUED, Answer, Frame, PartFrame
+from store.queue.frames import ABSENT, QUEUED, Answer, Frame, NoteFrame, PartFrame
 from store.queue.keys import RunKey, ShardKeys
 
 # Positions in an identity: evidence, then `s`, or `p` with key id and digest, each in hex.
@@ -15,62 +17,79 @@ _MARK: Final = 32
 _KEY: Final = 33
 _DIGEST: Final = 49
 
+_encoder: Final = msgspec.msgpack.Encoder()
+
 _REASONS: Final = {reason.value.encode(): reason for reason in Reason}
 
 
 class _Run:
-    """What goes to one run: the places of its frames among all, parts first, and the arguments."""
+    """What goes to one run: the places of its frames among all, parts first, their facts, and their bytes."""
 
-    __slots__ = ("fields", "note_places", "notes", "part_places", "parts")
+    __slots__ = ("fields", "note_places", "notes", "notes_bytes", "part_places", "parts", "parts_bytes")
 
     def __init__(self) -> None:
         self.part_places: list[int] = []
         self.note_places: list[int] = []
         self.fields: list[str] = []
-        self.parts: list[Any] = []
-        self.notes: list[Any] = []
+        self.parts: list[str | int] = []
+        self.notes: list[str | int] = []
+        self.parts_bytes: list[bytes] = []
+        self.notes_bytes: list[bytes] = []
+
+    def add_part(self, place: int, frame: PartFrame) -> None:
+        """Add a part."""
+        header, sealed = frame.header, frame.sealed
+        gap = b"" if len(header) <= NOTE_BYTES else gap_header(header)
+        self.part_places.append(place)
+        self.fields.append(f"i:{frame.exchange}/{frame.attempt}/{frame.kind}")
+        self.parts += (
+            f"{frame.evidence.hex}p{frame.key_id.hex()}{frame.digest.hex()}",
+            frame.exact_bytes,
+            frame.session or "",
+            "" if frame.sequence is None else frame.sequence,
+            len(header),
+            len(gap),
+            len(sealed),
+        )
+        self.parts_bytes += (header, gap, sealed)
+
+    def add_note(self, place: int, frame: NoteFrame) -> None:
+        """Add a note."""
+        self.note_places.append(place)
+        self.notes += (frame.type, frame.reason or "", len(frame.header))
+        self.notes_bytes.append(frame.header)
+
+    def arguments(self, name: str) -> tuple[bytes, bytes]:
+        """Return the facts in one list, and the bytes one behind the other."""
+        counts = len(self.part_places), len(self.note_places)
+        facts = _encoder.encode([name, *counts, *self.fields, *self.parts, *self.notes])
+        return facts, b"".join(self.parts_bytes + self.notes_bytes)
 
 
 def append_call(
-    shard: ShardKeys, limits: ShardLimits, frames: Sequence[Frame]
-) -> tuple[list[str], list[Any], list[int]]:
+    shard: ShardKeys, limits: ShardLimits, frames: Iterable[Frame]
+) -> tuple[list[str], list[bytes | int], list[int]]:
     """Return keys and arguments of the append script, and which frame each of its answers will be about."""
     runs: dict[RunKey, _Run] = {}
+    key, run = None, _Run()
     for place, frame in enumerate(frames):
-        run = runs.get(frame.key)
-        if run is None:
-            run = runs[frame.key] = _Run()
+        # One caller's frames bring one and the same key.
+        if frame.key is not key:
+            key = frame.key
+            run = runs.setdefault(key, _Run())
         if isinstance(frame, PartFrame):
-            run.part_places.append(place)
-            run.fields.append(f"i:{frame.exchange}/{frame.attempt}/{frame.kind}")
-            run.parts += _part(frame)
+            run.add_part(place, frame)
         else:
-            run.note_places.append(place)
-            run.notes += (frame.type, frame.header, frame.reason or "")
+            run.add_note(place, frame)
     keys = [shard.entries, shard.pending, shard.outcomes]
-    arguments: list[Any] = [limits.parts, limits.bytes, limits.notes]
+    arguments: list[bytes | int] = [limits.parts, limits.bytes, limits.notes]
     places: list[int] = []
     for key, run in runs.items():
         keys += (shard.run(key), shard.scope(key.scope))
-        arguments += (key.run, len(run.part_places), len(run.note_places), *run.fields)
-        arguments += run.parts
-        arguments += run.notes
+        arguments += run.arguments(key.run)
         places += run.part_places
         places += run.note_places
     return keys, arguments, places
-
-
-def _part(frame: PartFrame) -> tuple[Any, ...]:
-    header = frame.header
-    return (
-        f"{frame.evidence.hex}p{frame.key_id.hex()}{frame.digest.hex()}",
-        frame.exact_bytes,
-        frame.session or "",
-        "" if frame.sequence is None else frame.sequence,
-        header,
-        "" if len(header) <= NOTE_BYTES else gap_header(header),
-        frame.sealed,
-    )
 
 
 def read_answers(answers: Sequence[Any], places: Sequence[int]) -> list[Answer]:

@@ -14,7 +14,7 @@ from policies.limits import ShardLimits
 from policies.reasons import Reason
 from store.embedded import Server, start_valkey
 from store.errors import Unavailable
-from store.queue import Queue, connection
+from store.queue import Queue, appends, connection
 from tests.support.queue_frames import new_key, open_run, part, state
 from tests.support.services import short_directory
 
@@ -118,7 +118,8 @@ async def silent_server(path: Path) -> AsyncIterator[str]:
 async def test_a_silent_server_is_unavailable_to_everybody_in_time(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "SILENCE_S", 0.2)
+    for module in (connection, appends):
+        monkeypatch.setattr(module, "SILENCE_S", 0.2)
     async with silent_server(directory / "s") as url, queue_at(url) as queue:
 
         async def post(n: int) -> Any:

@@ -1,11 +1,12 @@
 -- Take frames into the stream, or say why not. The only place where anything is reserved.
 --
 -- KEYS  entries, pending, outcomes; then for each run its hash and its scope's
--- ARGV  parts, bytes and notes that the shard may have waiting; then for each run its name, how many parts and notes, the
---       parts' identity fields, and
---         each part:  evidence ‖ p ‖ key id ‖ digest, exact bytes, session, sequence, header, header of its gap (empty:
---                     the same), sealed body
---         each note:  'state' or 'gap', header, reason (may be empty)
+-- ARGV  parts, bytes and notes that the shard may have waiting; then for each run a list of facts in MessagePack, and the
+--       bytes that it gives the lengths of, one behind the other. The facts: the run's name, how many parts and notes,
+--       the parts' identity fields, and
+--         each part:  evidence ‖ p ‖ key id ‖ digest, exact bytes, session, sequence, and the lengths of its header, of
+--                     its gap's header (0: the same), of the sealed body
+--         each note:  'state' or 'gap', reason (may be empty), length of its header
 -- Answers, one a frame in this order: 1 queued, 0 run not known, 'x' ‖ identity: exists,
 --       'r' ‖ 1 or 0 (recorded) ‖ reason: refused.
 --
@@ -13,7 +14,7 @@
 -- written once, whatever comes for it. Redis refuses for want of memory at the first write only, which is always an
 -- entry, so a call happens whole or not at all.
 
-local call, tonumber = redis.call, tonumber
+local call, sub = redis.call, string.sub
 local entries, waiting, outcomes = KEYS[1], KEYS[2], KEYS[3]
 local shard_parts, shard_bytes, shard_notes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local now = now_ms()
@@ -58,11 +59,10 @@ local function note(run, ...)
 end
 
 -- A refusal leaves a gap, if there is room for notes. Of a temporary run's gaps the writer keeps counts by reason only.
-local function refuse(run, reason, at)
+local function refuse(run, reason, header)
     count(reason)
     if full_of_notes(run) then return 'r0' .. reason end
-    local gap = ARGV[at + 5]
-    note(run, 't', 'gap', 'h', gap ~= '' and gap or ARGV[at + 4], 'k', 'part', 'r', reason)
+    note(run, 't', 'gap', 'h', header, 'k', 'part', 'r', reason)
     return 'r1' .. reason
 end
 
@@ -85,24 +85,33 @@ end
 local function closed(run, session, sequence)
     if run.state ~= 'closing' or session == '' or sequence == '' or now >= run.closing_until then return true end
     local announced = call('HGET', run.key, 'n:' .. session)
-    return not announced or tonumber(sequence) > tonumber(announced)
+    return not announced or sequence > tonumber(announced)
+end
+
+-- The run that is served: its facts, its bytes, and from where on these are still to be read.
+local facts, bytes, unread
+
+local function next_bytes(length)
+    unread = unread + length
+    return sub(bytes, unread - length, unread - 1)
 end
 
 local function take_part(run, at, field, identity)
-    if run.narrowness > CLOSED then return refuse(run, run.state, at) end
-    if now >= run.retain_until then return refuse(run, 'retention_expired', at) end
+    local header, gap, body = next_bytes(facts[at + 4]), next_bytes(facts[at + 5]), next_bytes(facts[at + 6])
+    if gap == '' then gap = header end
+    if run.narrowness > CLOSED then return refuse(run, run.state, gap) end
+    if now >= run.retain_until then return refuse(run, 'retention_expired', gap) end
     -- Before the bounds and the closing: a resend of what is here is no newcomer.
     identity = identity or run.pending[field]
     if identity then return 'x' .. identity end
-    if run.narrowness > 0 and closed(run, ARGV[at + 2], ARGV[at + 3]) then return refuse(run, 'run_closed', at) end
-    local scope, body, exact = run.scope, ARGV[at + 6], tonumber(ARGV[at + 1])
-    local sealed = #body
+    if run.narrowness > 0 and closed(run, facts[at + 2], facts[at + 3]) then return refuse(run, 'run_closed', gap) end
+    local scope, exact, sealed = run.scope, facts[at + 1], #body
     local reason = full(run, scope, exact, sealed)
-    if reason then return refuse(run, reason, at) end
+    if reason then return refuse(run, reason, gap) end
 
-    local reserved = ARGV[at] .. ':' .. exact .. ':' .. sealed
-    call('XADD', entries, '*', 'v', '1', 'n', run.full_name, 't', 'part', 'h', ARGV[at + 4], 'b', body,
-        'i', field, 'p', reserved)
+    local reserved = facts[at] .. ':' .. exact .. ':' .. sealed
+    call('XADD', entries, '*', 'v', '1', 'n', run.full_name, 't', 'part', 'h', header, 'b', body, 'i', field,
+        'p', reserved)
     run.pending[field] = reserved
     run.parts, run.bytes = run.parts + 1, run.bytes + exact
     run.wparts, run.wbytes = run.wparts + 1, run.wbytes + sealed
@@ -113,7 +122,8 @@ local function take_part(run, at, field, identity)
 end
 
 -- Gaps are taken until the retention ends; attempt states until the run is closed or erased.
-local function take_note(run, kind, header, reason)
+local function take_note(run, at)
+    local kind, reason, header = facts[at], facts[at + 1], next_bytes(facts[at + 2])
     if run.temporary == 1 and kind == 'state' then return 'r0temporary_mode' end
     if now >= run.retain_until then return 'r0retention_expired' end
     if kind == 'state' and (run.state == 'run_closed' or run.state == 'erased') then return 'r0' .. run.state end
@@ -141,31 +151,31 @@ local function save_run(run)
     run.scope.changed, shard.changed = true, true
 end
 
--- Serve all frames of one run, which begin at `at`; returns where the next run's begin.
-local function serve(key, scope, at)
-    local name, parts, notes = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-    local fields_at, parts_at = at + 3, at + 3 + parts
-    local notes_at = parts_at + 7 * parts
+-- Serve all frames of the run whose facts are known.
+local function serve(key, scope)
+    local parts, notes = facts[2], facts[3]
     local is = call('HMGET', key, 'run_uid', 'state', unpack(FIELDS))
     if not is[1] then
         for _ = 1, parts + notes do answers[#answers + 1] = 0 end
-        return notes_at + 3 * notes
+        return
     end
-    local identities = parts > 0 and call('HMGET', key, unpack(ARGV, fields_at, parts_at - 1))
-    local run = read_run(key, scope, name, is)
+    local run = read_run(key, scope, facts[1], is)
+    local identities = parts > 0 and call('HMGET', key, unpack(facts, 4, 3 + parts))
+    local at = 4 + parts
     for part = 1, parts do
-        answers[#answers + 1] = take_part(run, parts_at + 7 * (part - 1), ARGV[fields_at + part - 1], identities[part])
+        answers[#answers + 1] = take_part(run, at, facts[3 + part], identities[part])
+        at = at + 7
     end
-    for note_at = notes_at, notes_at + 3 * notes - 1, 3 do
-        answers[#answers + 1] = take_note(run, ARGV[note_at], ARGV[note_at + 1], ARGV[note_at + 2])
+    for _ = 1, notes do
+        answers[#answers + 1] = take_note(run, at)
+        at = at + 3
     end
     save_run(run)
-    return notes_at + 3 * notes
 end
 
-local at = 4
 for run = 4, #KEYS, 2 do
-    at = serve(KEYS[run], KEYS[run + 1], at)
+    facts, bytes, unread = cmsgpack.unpack(ARGV[run]), ARGV[run + 1], 1
+    serve(KEYS[run], KEYS[run + 1])
 end
 for key, scope in pairs(scopes) do
     if scope.changed then
