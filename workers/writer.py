@@ -21,7 +21,7 @@ from store.logging import logger
 from store.queue import Entry, Queue, Settlement
 from store.services.persist import Persister
 from store.services.write_batch import BatchWriter, Written
-from workers.suspects import Suspects
+from workers.suspects import GRACE, Suspects
 
 # How long what was begun may take once the writer is told to stop.
 FINISH_S: Final = 10.0
@@ -36,11 +36,15 @@ Write = Callable[[Sequence[Entry]], Awaitable[Written]]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How much is taken at once, when another writer takes an entry over, and after how many times it is a suspect."""
+    """How much is taken at once, when another writer takes an entry over, and after how many times it is a suspect.
+
+    `grace` is after how long a suspect's writer is taken for dead.
+    """
 
     batch: int
     reclaim_idle: timedelta
     max_deliveries: int
+    grace: timedelta = GRACE
 
     @property
     def reclaim_every_s(self) -> float:
@@ -109,7 +113,7 @@ class Lane:
     def __init__(self, queue: Queue, batches: BatchWriter, pace: Pace, shard: int, consumer: str) -> None:
         self._queue = queue
         self._batches = batches
-        self._suspects = Suspects(queue, batches, shard)
+        self._suspects = Suspects(queue, batches, shard, pace.grace)
         self._pace = pace
         self._shard = shard
         self._consumer = consumer

@@ -1,7 +1,7 @@
 """The write queue as the rest of the service sees it. Nobody else speaks to its Redis."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
@@ -161,9 +161,12 @@ class Queue:
         """
         await self._writing.excuse(shard, consumer, entry_ids)
 
-    async def begin_alone(self, shard: int, entry_id: str) -> int:
-        """Remember that a writer tries an entry alone; return how often that was begun and not ended, this one too."""
-        return await self._writing.begin_alone(shard, entry_id)
+    async def begin_alone(self, shard: int, entry_id: str, grace: timedelta) -> int | None:
+        """Remember that a writer tries an entry alone; None, and nothing is remembered, while another one does.
+
+        Returns how many tries before never ended: begun longer than `grace` ago, which no writer takes that lives.
+        """
+        return await self._writing.begin_alone(shard, entry_id, int(grace.total_seconds() * 1000))
 
     async def end_alone(self, shard: int, entry_id: str) -> None:
         """Say that the writer outlived it, whatever became of the entry."""

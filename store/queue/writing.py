@@ -11,14 +11,14 @@ from store.queue.connection import BLOCK_S, CALL_S, Links, translated
 from store.queue.entries import Entry, read
 from store.queue.frames import Settlement
 from store.queue.keys import GROUP, RunKey, ShardKeys, identity_field
-from store.queue.scripts import LEAVE, RECLAIM, SETTLE, answer_to, packed
+from store.queue.scripts import ALONE, LEAVE, RECLAIM, SETTLE, answer_to, packed
 
 _START: Final = b"0-0"
 _NO_GROUP: Final = "NOGROUP"
 # A script keeps everybody else waiting, and can unpack so many arguments.
 _SETTLED_AT_ONCE: Final = 512
 # What became of an entry that was tried alone is known long before; this is for one that somebody took out.
-_ALONE_S: Final = 86_400
+_ALONE_MS: Final = 86_400_000
 
 
 class Writing:
@@ -75,14 +75,13 @@ class Writing:
                     self._keys[shard].entries, GROUP, consumer, 0, list(entry_ids), retrycount=1, justid=True
                 )
 
-    async def begin_alone(self, shard: int, entry_id: str) -> int:
+    async def begin_alone(self, shard: int, entry_id: str, grace_ms: int) -> int | None:
         """Remember durably that an entry is tried alone."""
-        key = self._keys[shard].alone
+        arguments = [entry_id, grace_ms, max(_ALONE_MS, 2 * grace_ms)]
         with translated():
-            async with asyncio.timeout(CALL_S), self._links.calls.pipeline(transaction=True) as pipeline:
-                pipeline.hincrby(key, entry_id, 1)
-                pipeline.expire(key, _ALONE_S)
-                return int((await pipeline.execute())[0])
+            async with asyncio.timeout(CALL_S):
+                deaths = int(await ALONE.run(self._links.calls, [self._keys[shard].alone], arguments))
+        return None if deaths < 0 else deaths
 
     async def end_alone(self, shard: int, entry_id: str) -> None:
         """Forget it: the writer is still there."""

@@ -1,18 +1,18 @@
 """The writer between queue and database: settled only after the commit, and nothing lost on the way."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from policies.reasons import Reason
-from store.queue import Queue
-from store.services.write_batch import BatchWriter
+from store.queue import Entry, Queue
+from store.services.write_batch import BatchWriter, Written
 from tests.support import factories
 from tests.support.factories import House, queue_at, queue_up
-from tests.support.writers import IDLE, MAX_DELIVERIES, drained, nothing_reserved, waiting, writing
+from tests.support.writers import GRACE, IDLE, MAX_DELIVERIES, drained, nothing_reserved, waiting, writing
 from workers import suspects
 
 
@@ -210,16 +210,60 @@ async def test_what_three_writers_died_of_is_given_up_and_its_neighbours_are_sto
     for _ in range(MAX_DELIVERIES + 1):
         taken = await queue.take(0, "dead", 10, 1) or await queue.reclaim(0, "dead", 0, 10)
         held = [entry.id for entry in taken]
-    for _ in range(suspects.LONE_TRIES):
-        await queue.begin_alone(0, held[2])
+    for deaths in range(suspects.LONE_TRIES):
+        assert await queue.begin_alone(0, held[2], timedelta(0)) == deaths
 
     async with writing(house, queue):
         await drained(queue)
 
     assert await queue.outcomes() == {"stored": 4, "write_failed": 1}
     assert await house.value("SELECT exchange FROM gaps") == "x-2"
-    assert await queue.begin_alone(0, held[2]) == 1
+    assert await queue.begin_alone(0, held[2], GRACE) == 0
     await nothing_reserved(queue)
+
+
+class Slow(BatchWriter):
+    """A writer of batches that is slow, and nothing worse."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house.persister(), max_deliveries=1)
+        self.release = asyncio.Event()
+
+    async def write(self, entries: Sequence[Entry]) -> Written:
+        await self.release.wait()
+        return await super().write(entries)
+
+
+async def test_writers_that_try_a_part_at_the_same_time_are_not_taken_for_dead(
+    house: House, queue: Queue
+) -> None:
+    run = await house.declare()
+    await queue_up(queue, run, [house.part(run, b"content")])
+    await queue.take(0, "dead", 10, 100)
+    (entry,) = await queue.reclaim(0, "mine", 0, 10)
+    slow = Slow(house)
+    # In turn, as writers take a slow one's entry over from each other.
+    tries = [asyncio.create_task(suspects.Suspects(queue, slow, 0).write([entry])) for _ in range(6)]
+    await asyncio.sleep(0.2)
+    slow.release.set()
+
+    found = [each for attempt in tries for each in (await attempt).settlements]
+
+    assert [each.outcome for each in found] == ["stored"]
+    assert await house.count("gaps") == 0
+
+
+async def test_a_lone_try_ends_before_it_could_be_taken_for_dead(house: House, queue: Queue) -> None:
+    run = await house.declare()
+    await queue_up(queue, run, [house.part(run, b"content")])
+    (entry,) = await queue.take(0, "mine", 10, 100)
+    suspect = suspects.Suspects(queue, Slow(house), 0, timedelta(milliseconds=100))
+
+    for _ in range(suspects.LONE_TRIES + 1):
+        written = await suspect.write([entry])
+
+        assert (written.left, written.settlements) == ([entry], [])
+        assert written.outage is not None
 
 
 async def test_suspects_that_do_no_harm_are_stored(house: House, queue: Queue) -> None:

@@ -12,6 +12,8 @@ from workers.writer import Pace, Writer
 
 IDLE = timedelta(milliseconds=300)
 MAX_DELIVERIES = 3
+# Twice as long as a try may take that is not stopped.
+GRACE = timedelta(seconds=1)
 
 
 @asynccontextmanager
@@ -19,7 +21,7 @@ async def writing(house: House, queue: Queue, *, batch: int = 256) -> AsyncItera
     """A writer at work, told to stop at the end of the block."""
     stop = asyncio.Event()
     batches = BatchWriter(house.persister(), max_deliveries=MAX_DELIVERIES)
-    running = asyncio.create_task(Writer(queue, batches, Pace(batch, IDLE, MAX_DELIVERIES)).run(stop))
+    running = asyncio.create_task(Writer(queue, batches, Pace(batch, IDLE, MAX_DELIVERIES, GRACE)).run(stop))
     try:
         yield running
     finally:
