@@ -13,7 +13,7 @@ MANIFEST: Final = "manifest-sha256.txt"
 TAG_MANIFEST: Final = "tagmanifest-sha256.txt"
 INFO: Final = "bag-info.txt"
 
-_LISTED: Final = ("bagit.txt", INFO, MANIFEST)
+_OTHER_DIGEST: Final = "has another digest than the manifest says"
 _LINE: Final = re.compile(rb"([0-9a-f]{64})  ([!-~]+)\n")
 _INFO_LINE: Final = re.compile(r"([A-Za-z][A-Za-z-]*): ([^\r\n]+)\n")
 
@@ -53,22 +53,30 @@ class Bag:
 
     def read(self, name: str) -> bytes:
         """Return a file of the payload; Wrong unless it is there with the manifest's digest."""
-        return b"".join(self.chunks(name))
+        told = self._told(name)
+        data = b"".join(self._archive.chunks(name))
+        if sha256(data).hexdigest() != told:
+            raise Wrong(name, _OTHER_DIGEST)
+        return data
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield a file of the payload piece by piece; Wrong at its end, unless it has the manifest's digest."""
+        told = self._told(name)
+        digest = sha256()
+        for piece in self._archive.chunks(name):
+            digest.update(piece)
+            yield piece
+        if digest.hexdigest() != told:
+            raise Wrong(name, _OTHER_DIGEST)
+
+    def _told(self, name: str) -> str:
         told = self._digests.get(name)
         if name not in self._sizes:
             raise Wrong(name, "is missing")
         if told is None:
             raise Wrong(name, "is not in the manifest")
         self._unread.discard(name)
-        digest = sha256()
-        for piece in self._archive.chunks(name):
-            digest.update(piece)
-            yield piece
-        if digest.hexdigest() != told:
-            raise Wrong(name, "has another digest than the manifest says")
+        return told
 
     def unread(self) -> list[str]:
         """Return the payload's files that no check has read so far."""

@@ -74,10 +74,10 @@ def _head(bag: Bag, policy: Policy, export: str | None, report: Report) -> Head 
 
 
 def _contents(archive: Archive, bag: Bag, head: Head) -> Iterator[Item]:
-    evidence = _below(archive, parts.PARTS)
-    runs = _below(archive, parts.CLOSINGS)
+    folders = _folders(archive)
+    evidence, runs = folders.get("parts", {}), folders.get("closings", {})
     yield from _each("part", evidence, partial(parts.check_part, bag, head))
-    missing = yield from _missing(bag, head, evidence.keys(), _below(archive, unavailable.FOLDER))
+    missing = yield from _missing(bag, head, evidence.keys(), folders.get("unavailable", {}))
     yield from _each("closing", runs, partial(parts.check_closing, bag, head))
     yield from _each("records", records.FILES, partial(records.check_records, bag))
     found = {"parts": len(evidence), "unavailable": missing, "closings": len(runs)}
@@ -115,13 +115,13 @@ def _rest(bag: Bag) -> None:
         bag.read(name)
 
 
-def _below(archive: Archive, folder: str) -> dict[str, list[str]]:
-    """Return the directories below a folder, each with its files."""
-    found: dict[str, list[str]] = {}
+def _folders(archive: Archive) -> dict[str, dict[str, list[str]]]:
+    """Return the folders of the payload, in each the directories of single things, in each its files."""
+    found: dict[str, dict[str, list[str]]] = {}
     for name in archive.sizes:
-        if name.startswith(folder):
-            directory, _, file = name[len(folder) :].partition("/")
-            found.setdefault(directory, []).append(file)
+        match name.split("/", 3):
+            case ["data", folder, directory, file]:
+                found.setdefault(folder, {}).setdefault(directory, []).append(file)
     return found
 
 

@@ -9,6 +9,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from stat import S_IFMT, S_IFREG
 from typing import BinaryIO, Final, NamedTuple
@@ -45,6 +46,10 @@ _MOST_RATIO: Final = 1032
 _FOLDER: Final = 0x10
 
 
+# An entry while nobody reads its file: plain tuples of plain values are no work for the garbage collector.
+Raw = tuple[bytes, int, int, tuple[int, int, int], int, int, int, int, int]
+
+
 class Entry(NamedTuple):
     """A file of the archive, as the directory has it; `end` is where the next thing begins."""
 
@@ -59,6 +64,12 @@ class Entry(NamedTuple):
     end: int
 
 
+# Places in both.
+_NAME: Final = 0
+_SIZE: Final = 6
+_OFFSET: Final = 7
+
+
 class ZipBundle:
     """A bundle in an archive; `sizes` has its files by their names below the top directory."""
 
@@ -66,12 +77,12 @@ class ZipBundle:
         self._file: BinaryIO = path.open("rb", buffering=1 << 18)
         try:
             entries = _directory(self._file)
-            self.top = _top(entries[0])
+            self.top = _top(Entry._make(entries[0]))
             self._entries = _by_name(entries, self.top)
         except BaseException:
             self._file.close()
             raise
-        self.sizes = {name: entry.size for name, entry in self._entries.items()}
+        self.sizes = {name: raw[_SIZE] for name, raw in self._entries.items()}
 
     def close(self) -> None:
         """Let go of the file."""
@@ -79,7 +90,7 @@ class ZipBundle:
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield a file piece by piece; Wrong if it is not what the directory says of it."""
-        entry = self._entries[name]
+        entry = Entry._make(self._entries[name])
         start = self._after_head(entry, name)
         gap = entry.end - start - entry.packed
         if not 0 <= gap <= _DESCRIPTOR_64.size:
@@ -121,7 +132,8 @@ class ZipBundle:
                 left = _read(self._file, min(_CHUNK, end - at))
                 at += len(left)
             try:
-                piece = inflater.decompress(left, _CHUNK)
+                # One byte more than declared is enough to see that it lied.
+                piece = inflater.decompress(left, min(_CHUNK, entry.size - size + 1))
             except zlib.error:
                 raise Wrong(name, "does not inflate") from None
             left = inflater.unconsumed_tail
@@ -134,7 +146,7 @@ class ZipBundle:
             raise Wrong(name, "has more data than it inflates")
 
 
-def _directory(file: BinaryIO) -> list[Entry]:
+def _directory(file: BinaryIO) -> list[Raw]:
     """Read the directory; the files in it fill the archive from its first byte to the directory's."""
     whole = file.seek(0, 2)
     count, size, start = _end(file, whole)
@@ -143,13 +155,13 @@ def _directory(file: BinaryIO) -> list[Entry]:
     if count > layout.MOST_FILES or size > count * (_ENTRY.size + 512):
         raise Wrong(ARCHIVE, "holds more files than a bundle may")
     file.seek(start)
-    listed = sorted(_entries(_read(file, size), count), key=lambda entry: entry.offset)
-    if sum(entry.size for entry in listed) > layout.most_bytes_of_all(whole):
+    listed = sorted(_entries(_read(file, size), count), key=itemgetter(_OFFSET))
+    if sum(raw[_SIZE] for raw in listed) > layout.most_bytes_of_all(whole):
         raise Wrong(ARCHIVE, "would inflate to more than a bundle may")
-    ends = [entry.offset for entry in listed[1:]]
-    if listed[0].offset != 0 or any(one.offset >= end for one, end in zip(listed, ends, strict=False)):
+    ends = [*(raw[_OFFSET] for raw in listed[1:]), start]
+    if listed[0][_OFFSET] != 0 or any(raw[_OFFSET] >= end for raw, end in zip(listed, ends, strict=True)):
         raise Wrong(ARCHIVE, "files overlap, or something stands before them")
-    return [entry._replace(end=end) for entry, end in zip(listed, [*ends, start], strict=True)]
+    return [(*raw, end) for raw, end in zip(listed, ends, strict=True)]
 
 
 def _end(file: BinaryIO, whole: int) -> tuple[int, int, int]:
@@ -184,7 +196,9 @@ def _end_64(file: BinaryIO, end: int) -> tuple[int, int, int, int, int]:
     return here, count, size, start, at
 
 
-def _entries(data: bytes, count: int) -> Iterator[Entry]:
+def _entries(
+    data: bytes, count: int
+) -> Iterator[tuple[bytes, int, int, tuple[int, int, int], int, int, int, int]]:
     at = 0
     for _ in range(count):
         if at + _ENTRY.size > len(data):
@@ -205,7 +219,7 @@ def _entries(data: bytes, count: int) -> Iterator[Entry]:
             raise Wrong(ARCHIVE, "a file that is encrypted or packed in a way that no bundle is")
         if size > _MOST_RATIO * packed:
             raise Wrong(ARCHIVE, "a file that claims to inflate to more than it can")
-        yield Entry(name, flags, method, (needed, time, date), crc, packed, size, offset, 0)
+        yield name, flags, method, (needed, time, date), crc, packed, size, offset
     if at != len(data):
         raise Wrong(ARCHIVE, "a directory with something after its last file")
 
@@ -236,18 +250,18 @@ def _top(first: Entry) -> str:
     return match[0]
 
 
-def _by_name(entries: list[Entry], top: str) -> dict[str, Entry]:
-    prefix = top.encode("ascii")
-    found: dict[str, Entry] = {}
-    for entry in entries:
-        below = entry.name[len(prefix) :].decode("ascii", "replace")
-        if not entry.name.startswith(prefix) or not layout.allowed(below):
+def _by_name(entries: list[Raw], top: str) -> dict[str, Raw]:
+    found: dict[str, Raw] = {}
+    for raw in entries:
+        name = raw[_NAME].decode("ascii", "replace")
+        below = name[len(top) :]
+        if not name.startswith(top) or not layout.allowed(below):
             raise Wrong(ARCHIVE, "holds something that does not belong into a bundle")
         if below in found:
             raise Wrong(below, "is there twice")
-        if entry.size > layout.most_bytes(below):
+        if raw[_SIZE] > layout.most_bytes(below):
             raise Wrong(below, "larger than such a file may be")
-        found[below] = entry
+        found[below] = raw
     return found
 
 
