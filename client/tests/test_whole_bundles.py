@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,21 @@ def test_an_unpacked_bundle_is_as_good(tmp_path, small):
 
 def test_wide_sizes_are_read(verify, small):
     assert verify(bundles.zipped(small.files(), f"custody-{EXPORT}/", wide=True)).exit == Exit.OK
+
+
+def test_archives_of_many_gigabytes_and_many_files_are_read(verify, small, monkeypatch):
+    """Their directories are wide; here from the first kilobytes and files on."""
+    for limit, count in ((1_000, 3), (1_000, 65_535), (1 << 40, 3)):
+        monkeypatch.setattr(zipfile, "ZIP64_LIMIT", limit)
+        monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", count)
+        archive = bundles.zipped(small.files(), f"custody-{EXPORT}/", wide=True)
+        assert b"PK\x06\x06" in archive
+        assert verify(archive).exit == Exit.OK
+        # Both end records speak of one directory.
+        for at in (-10, -12):
+            other = bytearray(archive)
+            other[at] ^= 1
+            assert verify(bytes(other)).exit == Exit.FAILED
 
 
 def test_without_an_anchor_not_everything_was_checked(verify, small):

@@ -36,6 +36,8 @@ _ZIP64: Final = 1
 _FULL: Final = 0xFFFFFFFF
 _FULL_16: Final = 0xFFFF
 
+_FILE: Final = b"PK\x03\x04"
+_PLAIN_VERSION: Final = 20
 _STORED: Final = 0
 _DEFLATED: Final = 8
 _SIZES_AFTER: Final = 1 << 3
@@ -173,23 +175,33 @@ def _end(file: BinaryIO, whole: int) -> tuple[int, int, int]:
     magic, *disks, here, count, size, start, comment = _END.unpack(_read(file, _END.size))
     if magic != b"PK\x05\x06" or comment:
         raise Wrong(ARCHIVE, "not a zip archive, or something stands after its end")
-    if _FULL_16 in (count, here) or _FULL in (size, start):
-        here, count, size, start, end = _end_64(file, end)
+    told = (here, count, size, start)
+    here, count, size, start, end = _end_64(file, end) or (*told, end)
     if any(disks) or here != count:
         raise Wrong(ARCHIVE, "of several disks")
+    # What does not fit into the old record stands in the wide one only.
+    most = (_FULL_16, _FULL_16, _FULL, _FULL)
+    if any(
+        one not in (other, full)
+        for one, other, full in zip(told, (here, count, size, start), most, strict=True)
+    ):
+        raise Wrong(ARCHIVE, "two end records that disagree")
     if start + size != end:
         raise Wrong(ARCHIVE, "a directory that is not where it should be")
     return count, size, start
 
 
-def _end_64(file: BinaryIO, end: int) -> tuple[int, int, int, int, int]:
+def _end_64(file: BinaryIO, end: int) -> tuple[int, int, int, int, int] | None:
+    """Return what the wide end record says, and where it begins, if there is one."""
     at = end - _LOCATOR.size - _END_64.size
     if at < 0:
-        raise Wrong(ARCHIVE, "not a zip archive")
+        return None
     file.seek(at)
     magic, length, _, _, disk, other, here, count, size, start = _END_64.unpack(_read(file, _END_64.size))
     sign, first, where, disks = _LOCATOR.unpack(_read(file, _LOCATOR.size))
-    if (magic, sign) != (b"PK\x06\x06", b"PK\x06\x07") or (length, where) != (_END_64.size - 12, at):
+    if sign != b"PK\x06\x07":
+        return None
+    if magic != b"PK\x06\x06" or (length, where) != (_END_64.size - 12, at):
         raise Wrong(ARCHIVE, "an end record that is not where it should be")
     if (disk, other, first, disks) != (0, 0, 0, 1):
         raise Wrong(ARCHIVE, "of several disks")
@@ -270,10 +282,16 @@ def _heads(entry: Entry) -> Iterator[bytes]:
     after = entry.flags & _SIZES_AFTER
     crc, packed, size = (0, 0, 0) if after else (entry.crc, entry.packed, entry.size)
     needed, time, date = entry.stamp
-    shared = (b"PK\x03\x04", needed, entry.flags, entry.method, time, date, crc)
-    yield _LOCAL.pack(*shared, packed, size, len(entry.name), 0) + entry.name
+    shared = (entry.flags, entry.method, time, date, crc)
+    # Where the directory needs wide numbers it may ask for a later version than the header, which was written before.
+    versions = (needed, _PLAIN_VERSION)
+    for version in versions:
+        yield _LOCAL.pack(_FILE, version, *shared, packed, size, len(entry.name), 0) + entry.name
     wide = _WIDE_SIZES.pack(_ZIP64, _WIDE_SIZES.size - 4, size, packed)
-    yield _LOCAL.pack(*shared, _FULL, _FULL, len(entry.name), len(wide)) + entry.name + wide
+    for version in versions:
+        yield (
+            _LOCAL.pack(_FILE, version, *shared, _FULL, _FULL, len(entry.name), len(wide)) + entry.name + wide
+        )
 
 
 def _tails(entry: Entry) -> tuple[bytes, ...]:
