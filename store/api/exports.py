@@ -18,7 +18,7 @@ from store.api.documents import unambiguous
 from store.api.identity import requires, scope_of, services
 from store.api.reading import AnyRequest, evidence_of, only, reader_of
 from store.api.schema import OPERATION
-from store.errors import Malformed
+from store.errors import CustodyError, Malformed
 from store.ids import caller_id
 from store.services.export.asking import MOST_ANCHORS, MOST_PARTS, Wanted
 
@@ -137,8 +137,10 @@ class _Streamed(Response[bytes]):
             if not sending.done():
                 sending.cancel()
         await asyncio.wait({sending})
-        if not sending.cancelled():
-            sending.result()
+        fault = None if sending.cancelled() else sending.exception()
+        # An outage is in the log already. The answer has begun: the server closes the connection before its end.
+        if fault is not None and not isinstance(fault, CustodyError | TimeoutError):
+            raise fault
 
     async def _send(self, send: Send) -> None:
         headers = [

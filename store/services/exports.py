@@ -1,5 +1,6 @@
 """Exports: asked for once, fetched by the key that asked, made anew each time."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
@@ -79,6 +80,9 @@ class Exports:
             logger().error(
                 "export_broken_off", key_id=reader.key_id, scope_id=reader.scope, reason=fault.reason.value
             )
+            raise
+        except (GeneratorExit, asyncio.CancelledError):
+            logger().info("export_left", key_id=reader.key_id, scope_id=reader.scope, count=making.given)
             raise
         async with self._database.connection() as connection:
             await exports.given(connection, reader.scope, row.export_id)
