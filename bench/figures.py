@@ -35,6 +35,9 @@ TARGETS: Final = {
     "page_flat": Target(1.5, 1.2, at_least=False),
     "read_content": Target(0.4, 0.7, at_least=True),
     "purge_flat": Target(0.5, 0.1, at_least=False),
+    "durable_with_log": Target(0.9, 0.9, at_least=True),
+    "sequence": Target(0.3, 0.6, at_least=True),
+    "proof_ms": Target(10, 3, at_least=False),
     "memory": Target(3, 2, at_least=False),
     "memory_mib": Target(300, 300, at_least=False),
 }

@@ -51,6 +51,9 @@ WHAT: Final = {
     "page_flat": "worst filter set's metadata page at 1,000,000 parts ÷ at 10,000",
     "read_content": "guarded content reads at 16 connections ÷ plain primary-key select over the same HTTP stack",
     "purge_flat": "scheduled expiry of a bucket of 200,000 parts of 4 KiB ÷ `DELETE` of the same rows",
+    "durable_with_log": "`durable` with sequencer and publisher at work ÷ without them",
+    "sequence": "leaves a second from the queue into the proof log ÷ `COPY` of the same entries into a plain table",
+    "proof_ms": "one inclusion proof from the tables of a log of 1,000,000 leaves, checked, ms, median",
     "memory": "peak memory of the api under 2,000 connections of 256 KiB for 60 s ÷ after 2,000 ordinary parts",
     "memory_mib": "that peak, MiB",
 }

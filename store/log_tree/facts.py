@@ -1,5 +1,6 @@
 """What the log's readers need to know of an entry: its kind, what it is about, and where its part is."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -48,6 +49,19 @@ def facts(entry: bytes) -> Facts:
     if found.k not in KINDS or (found.k in _SUBJECTS and found.subject is None):
         raise ValueError("this is no leaf, or it is about nothing")
     return found
+
+
+# The leaf of a part exactly as it is written: nearly every leaf is one, and this takes a quarter of the time of JSON.
+_PART: Final = re.compile(
+    rb'\{"b":"[0-9a-f]{32}","c":"[A-Za-z0-9+/]{43}=","k":"part","m":"[A-Za-z0-9+/]{43}=","p":"([0-9a-f]{32})",'
+    rb'"t":[0-9]{1,12},"v":1\}'
+)
+
+
+def part_named(entry: bytes) -> str | None:
+    """Return in hex which part this is the leaf of; None for a leaf of another kind or in another form."""
+    found = _PART.fullmatch(entry)
+    return None if found is None else found[1].decode("ascii")
 
 
 def placed(entry: bytes, index: int) -> bytes:

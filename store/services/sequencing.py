@@ -7,6 +7,7 @@ It stands still while the log is stopped, and while nobody has compared it with 
 was restored from a backup it would give indexes away that were published for other leaves.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,12 +18,12 @@ from policies.reasons import Reason
 from store.clock import monotonic
 from store.db import Connection, Database
 from store.errors import Corrupt
-from store.log_tree.facts import Facts, facts, placed
-from store.log_tree.hashes import leaf_hash
-from store.log_tree.tiles import OpenTiles, Tile
+from store.log_tree.facts import Facts, facts, part_named, placed
+from store.log_tree.hashes import Edge, leaf_hash
+from store.log_tree.tiles import OpenTiles
 from store.logging import logger
 from store.tables import log, log_queue
-from store.tables.log import Entry, Queued, State
+from store.tables.log import NewEntry, Queued, State, TileKey
 
 DUTY: Final = "sequence"
 
@@ -101,11 +102,20 @@ class Sequencer:
         return compared is not None and state.now - compared > self.compared_within
 
 
-async def _append(connection: Connection, tree: OpenTiles, entries: Sequence[Entry]) -> None:
-    full = tree.append([leaf_hash(entry.leaf) for entry in entries])
-    edge = tree.edge()
-    await log.append(connection, entries, {_key(tile): hashes for tile, hashes in full})
+async def _append(connection: Connection, tree: OpenTiles, entries: Sequence[NewEntry]) -> None:
+    # Hashed while the database takes the entries in.
+    hashing = asyncio.create_task(asyncio.to_thread(_grow, tree, [entry[-1] for entry in entries]))
+    try:
+        await log.append(connection, entries)
+    finally:
+        full, edge = await hashing
+    await log.append_tiles(connection, full)
     await log.advance(connection, tree.size, edge.root(), edge.nodes, tree.tiles)
+
+
+def _grow(tree: OpenTiles, leaves: Sequence[bytes]) -> tuple[Mapping[TileKey, bytes], Edge]:
+    full = tree.append(list(map(leaf_hash, leaves)))
+    return {(tile.level or 0, tile.tile): hashes for tile, hashes in full}, tree.edge()
 
 
 def _tree_of(state: State) -> OpenTiles:
@@ -122,24 +132,33 @@ def _tree_of(state: State) -> OpenTiles:
 
 async def _in_place(
     connection: Connection, queued: Sequence[Queued], size: int
-) -> tuple[list[Entry], list[Queued]]:
+) -> tuple[list[NewEntry], list[tuple[UUID, bytes]]]:
     """Give leaves their indexes; return apart those that have to wait: purge leaves whose part has no index yet."""
+    parts = [part_named(each.leaf) for each in queued]
+    if None not in parts:
+        named = enumerate(zip(queued, parts, strict=True), size)
+        return [(index, scope, "part", part, leaf) for index, ((_, scope, leaf), part) in named], []
     read = [_read(each.leaf) for each in queued]
     known = await _known(connection, read)
-    entries: list[Entry] = []
-    waiting: list[Queued] = []
-    for (scope, leaf), told in zip(queued, read, strict=True):
-        index, of = size + len(entries), None
-        if told is not None and told.k == "part" and told.p is not None:
-            known.setdefault(told.p, index)
-        elif told is not None and told.k == "purge" and told.of is None and told.p is not None:
-            of = known.get(told.p)
-        if told is None or (told.k == "purge" and told.of is None and of is None):
-            waiting.append(Queued(scope, leaf))
+    entries: list[NewEntry] = []
+    waiting: list[tuple[UUID, bytes]] = []
+    for (_, scope, leaf), told in zip(queued, read, strict=True):
+        index = size + len(entries)
+        placed_leaf = None if told is None else _placed(leaf, told, known, index)
+        if told is None or placed_leaf is None:
+            waiting.append((scope, leaf))
         else:
-            entry = leaf if of is None else placed(leaf, of)
-            entries.append(Entry(index, scope, told.k, told.subject, entry))
+            entries.append((index, scope, told.k, told.subject, placed_leaf))
     return entries, waiting
+
+
+def _placed(leaf: bytes, told: Facts, known: dict[UUID, int], index: int) -> bytes | None:
+    """Return a leaf as it stands in the log at `index`, None while it has to wait; remember where parts are."""
+    if told.k == "part" and told.p is not None:
+        known.setdefault(told.p, index)
+    if told.k != "purge" or told.p is None or told.of is not None:
+        return leaf
+    return placed(leaf, known[told.p]) if told.p in known else None
 
 
 def _read(leaf: bytes) -> Facts | None:
@@ -153,8 +172,3 @@ def _read(leaf: bytes) -> Facts | None:
 async def _known(connection: Connection, read: Sequence[Facts | None]) -> dict[UUID, int]:
     wanted = {told.p for told in read if told is not None and told.k == "purge" and told.p is not None}
     return await log.indexes_of(connection, wanted, "part") if wanted else {}
-
-
-def _key(tile: Tile) -> log.TileKey:
-    assert tile.level is not None  # noqa: S101 - only bundles have none, and trees have no bundles
-    return tile.level, tile.tile

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -11,7 +12,6 @@ from store.tables import load
 
 _SQL = load("log")
 
-_ENTRY: Final = ("idx", "scope_id", "kind", "subject", "leaf")
 # Beyond it nobody wants to know how many exactly.
 _COUNTED: Final = 1_000_000
 
@@ -39,6 +39,7 @@ class State:
 class Queued(NamedTuple):
     """A leaf that was taken from the queue."""
 
+    id: int
     scope_id: UUID
     leaf: bytes
 
@@ -51,6 +52,10 @@ class Entry(NamedTuple):
     kind: str
     subject: UUID | None
     leaf: bytes
+
+
+NewEntry = tuple[int, UUID, str, UUID | str | None, bytes]
+"""What an entry is made of, in the order of its fields; its subject may be given as hex."""
 
 
 class Backlog(NamedTuple):
@@ -89,7 +94,8 @@ async def backlog(connection: Connection) -> Backlog:
 
 async def take_queue(connection: Connection, until: int, limit: int) -> list[Queued]:
     """Take leaves whose id is at most `until`, in the order of their ids; they are gone when this commits."""
-    return [Queued(*row.values()) for row in await connection.fetch(_SQL["take_queue"], until, limit)]
+    rows = await connection.fetch(_SQL["take_queue"], until, limit)
+    return sorted(map(Queued._make, rows), key=itemgetter(0))
 
 
 async def entries(connection: Connection, first: int, end: int) -> list[Entry]:
@@ -116,15 +122,18 @@ async def tiles(connection: Connection, wanted: Iterable[TileKey]) -> dict[TileK
     return {(row["level"], row["tile"]): row["hashes"] for row in rows}
 
 
-async def append(
-    connection: Connection, entries: Sequence[Entry], full_tiles: Mapping[TileKey, bytes]
-) -> None:
-    """Add entries, and the tiles that they filled."""
-    await connection.copy_records_to_table("log_entries", records=entries, columns=_ENTRY)
-    if full_tiles:
-        records = [(*key, hashes) for key, hashes in full_tiles.items()]
+async def append(connection: Connection, entries: Sequence[NewEntry]) -> None:
+    """Add entries."""
+    await connection.copy_records_to_table("log_entries", records=entries, columns=Entry._fields)
+
+
+async def append_tiles(connection: Connection, full: Mapping[TileKey, bytes]) -> None:
+    """Add tiles that became full."""
+    if full:
         await connection.copy_records_to_table(
-            "log_tiles", records=records, columns=("level", "tile", "hashes")
+            "log_tiles",
+            records=[(*key, hashes) for key, hashes in full.items()],
+            columns=("level", "tile", "hashes"),
         )
 
 

@@ -155,7 +155,7 @@ async def test_two_at_once_give_no_index_twice_and_none_to_nobody(
     assert await sound(database_url) == leaves
 
 
-@pytest.mark.parametrize("point", ["take_queue", "indexes_of", "append", "advance"])
+@pytest.mark.parametrize("point", ["take_queue", "indexes_of", "append", "append_tiles", "advance"])
 async def test_whoever_dies_in_between_has_done_nothing(
     database_url: str, database: Database, monkeypatch: pytest.MonkeyPatch, point: str
 ):
