@@ -13,7 +13,7 @@ from typing import Final
 from policies.documents import PolicyFault
 from policies.kinds import Role
 from policies.reasons import Reason
-from store import commands
+from store import commands, log_commands
 from store.embedded import EmbeddedFault
 from store.errors import ConfigFaults, CustodyError, Unavailable
 from store.up import StackFault, Wanted, run
@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     purge.add_argument("--now", action="store_true", required=True, help="all duties once; shortens nothing")
     _add_keys(commanded)
     _add_keys_at_rest(commanded)
+    _add_log(commanded)
     _add_scopes(commanded)
     return parser
 
@@ -128,6 +129,17 @@ def _add_keys_at_rest(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
     actions = at_rest.add_subparsers(dest="action", required=True, metavar="ACTION")
     text = "make the keys that a new store needs; those that are there stay"
     _command(actions, "init", commands.init_keys, text)
+
+
+def _add_log(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
+    log = commanded.add_parser("log", help="the proof log: how it stands, letting it go on, its keys")
+    actions = log.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _command(actions, "status", log_commands.status, "say how the log stands, and whether its mirror agrees")
+    _command(
+        actions, "resume", log_commands.resume,
+        "let a log go on that was rolled back, once it has again what was published; a forked one never does",
+    )  # fmt: skip
+    _command(actions, "policy", log_commands.policy, "print the policy file for `custody verify`")
 
 
 def _add_scopes(commanded: "Subparsers[argparse.ArgumentParser]") -> None:

@@ -15,6 +15,7 @@ from store import logging, migrate
 from store.config import Settings, from_environment, in_environment
 from store.db import translated
 from store.errors import Malformed
+from store.mirror import Mirror
 from store.services import verify as checking
 from store.services.housekeeping import BucketKeys
 from store.services.keys import COMMAND_LINE, Wanted
@@ -111,7 +112,8 @@ async def purge(said: argparse.Namespace) -> int:
 async def verify(said: argparse.Namespace) -> int:
     """Check everything that is stored; say what was found and what was not looked at. 1 where something is wrong."""
     async with opened(said) as services:
-        report = await checking.verify(services.database, services.keyring, services.queue)
+        mirror = Mirror(services.settings.mirror_dir)
+        report = await checking.verify(services.database, services.keyring, services.queue, mirror)
     for what, count in sorted(report.checked.items()):
         _print(f"checked      {count:>9}  {what}")
     for what in report.not_checked:

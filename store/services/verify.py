@@ -13,10 +13,12 @@ from uuid import UUID
 
 from store.db import Connection, Database
 from store.keyring import Keyring
+from store.mirror import Mirror
 from store.queue import Queue
 from store.services import verify_leaves, verify_log, verify_parts
 from store.services.verify_leaves import LeafCheck
 from store.services.verify_log import Page, Seen
+from store.services.verify_mirror import MirrorCheck
 from store.services.verify_tree import TreeCheck
 from store.tables import spans
 from store.tables import verify as table
@@ -64,7 +66,12 @@ class Report:
 
 
 async def verify(
-    database: Database, keyring: Keyring, queue: Queue | None = None, *, batch: int = _BATCH
+    database: Database,
+    keyring: Keyring,
+    queue: Queue | None = None,
+    mirror: Mirror | None = None,
+    *,
+    batch: int = _BATCH,
 ) -> Report:
     """Check everything; Unavailable where something cannot be reached, which says nothing about what is stored."""
     report = Report()
@@ -75,11 +82,12 @@ async def verify(
     await check.leaves(parts)
     await check.gaps()
     report.not_checked += [
-        "the mirror, and who signed the checkpoints",
         "hold and revoke leaves against holds and sources",
         "export bundles and backups",
         "content whose bucket has expired, and metadata of which only a hash stays",
     ]
+    if mirror is None or not await check.mirror(mirror):
+        report.not_checked.append("the mirror, and who signed the checkpoints")
     if queue is None:
         report.not_checked.append("the write queue")
     else:
@@ -98,6 +106,13 @@ class _Check:
         # Found before the first leaf is read, so that their leaves must be there.
         self._expired: list[Key] = []
         self._unlogged: list[Key] = []
+
+    async def mirror(self, mirror: Mirror) -> bool:
+        """The mirror is what its checkpoint vouches for, and the database's log; False where there is none to check."""
+        check = MirrorCheck(self._database, mirror, lambda kind, where: self._report.add(kind, None, where))
+        found = await check.run()
+        self._report.checked.update(check.counted)
+        return found
 
     async def buckets(self) -> None:
         """Every live bucket has a key and a partition; of a destroyed one no key is left."""

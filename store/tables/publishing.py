@@ -32,6 +32,12 @@ async def checkpoint(connection: Connection, size: int) -> bytes | None:
     return note
 
 
+async def checkpoints_after(connection: Connection, last: int, limit: int) -> list[tuple[int, bytes]]:
+    """Return sizes beyond `last` with what was signed for them."""
+    rows = await connection.fetch(_SQL["checkpoints_after"], last, limit)
+    return [(row["size"], row["note"]) for row in rows]
+
+
 async def agree(connection: Connection, size: int) -> bool:
     """Say that the mirror agrees and is published up to `size`; False once the log is stopped."""
     return await connection.fetchval(_SQL["agree"], size) is not None

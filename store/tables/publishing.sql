@@ -14,6 +14,9 @@ INSERT INTO log_checkpoints (size, note) VALUES ($1, $2) ON CONFLICT ON CONSTRAI
 -- name: checkpoint what was signed for a size
 SELECT note FROM log_checkpoints WHERE size = $1
 
+-- name: checkpoints_after what was signed, by size
+SELECT size, note FROM log_checkpoints WHERE size > $1 ORDER BY size LIMIT $2
+
 -- name: agree up to where the log is published, and that the mirror agrees now; nothing comes back once it is stopped
 UPDATE log_state SET published_size = greatest(published_size, $1), compared_at = now() WHERE stop IS NULL RETURNING one
 

@@ -13,7 +13,10 @@ import pytest
 
 from store import logging
 from store.__main__ import main
+from store.db import DUTIES_ROLE, Database
 from tests.support.duties import keyring_of, new_scope, scalar
+from tests.support.exporting import LOG, published
+from tests.support.log import go_back
 
 FAULTY = '{"retention": {"max": 3}, "sampliing": 1}'
 AWAY = "custody: Postgres or the key directory does not do its part (ConnectionRefusedError)\n"
@@ -281,3 +284,29 @@ async def test_a_scope_that_is_not_there_is_one_line(cli: Cli) -> None:
     code, _, error = await cli("keys", "create", "runtime", "--scope", "nope", "--expires", "3")
     assert code == 1
     assert "--expires needs" in error
+
+
+async def test_the_log_is_told_of_and_its_keys_are_printed(
+    cli: Cli, tmp_path: Path, keys_dir: Path, database_url: str
+) -> None:
+    code, _, error = await cli("log", "policy")
+    assert (code, error.count("nobody has begun")) == (1, 1)
+    duties = await Database.open(database_url, role=DUTIES_ROLE, size=2)
+    await published(duties, tmp_path / "mirror")
+    code, out, error = await cli("log", "status")
+    assert (code, error) == (0, "")
+    assert "leaves     1, of which 1 are published\n" in out
+    assert "mirror     1 leaves, agrees\n" in out
+    code, out, _ = await cli("log", "policy")
+    log, bundle = out.splitlines()
+    assert (code, log) == (0, f"log {LOG.key.text}")
+    assert bundle.startswith("bundle custody.local/log/bundle+")
+    assert (await cli("verify"))[0] == 0
+
+    code, _, error = await cli("log", "resume")
+    assert (code, error) == (1, "custody: the log is not stopped\n")
+    await go_back(database_url, 0)
+    assert (await cli("verify"))[0] == 1
+    code, out, _ = await cli("log", "status")
+    assert (code, "1 leaves, rolled_back" in out) == (1, True)
+    await duties.close()

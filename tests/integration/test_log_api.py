@@ -100,9 +100,9 @@ async def test_tiles_are_for_readers_and_entries_for_operators_of_the_whole_stor
         answer = await shelf.get("/v1/log/tile/entries/000", key)
         assert (answer.status_code, problem(answer)["reason"]) == (403, "permission_denied")
     whole = bearer(await shelf.api.key(Role.OPERATOR))
-    for path, expected in (("entries/000", there[:256]), ("entries/001.p/45", there[256:])):
+    for path, entries in (("entries/000", there[:256]), ("entries/001.p/45", there[256:])):
         answer = await shelf.get(f"/v1/log/tile/{path}", whole)
-        assert parse_bundle(answer.content) == expected
+        assert parse_bundle(answer.content) == entries
     assert (await shelf.get("/v1/log/tile/entries/001.p/46", whole)).status_code == 404
     assert (await shelf.get("/v1/log/tile/0/000", await shelf.key(Role.RUNTIME))).status_code == 403
 

@@ -1,0 +1,62 @@
+"""What `python -m store log …` does: how the proof log stands, letting it go on, and what a verifier needs to know."""
+
+import argparse
+import sys
+from typing import Final
+
+from store.commands import opened
+from store.mirror import Mirror
+from store.services.export.signing import bundle_signer, policy_text
+from store.services.keys import COMMAND_LINE
+from store.services.log_admin import LogAdmin, LogStatus
+from store.wiring import Services
+
+_OK: Final = 0
+_FAULTS: Final = 1
+
+
+async def status(said: argparse.Namespace) -> int:
+    """Print how the log stands; 1 where it is stopped, or contradicts its mirror."""
+    async with opened(said, duties=True) as services:
+        found = await _admin(services).status()
+    for line in _lines(found):
+        sys.stdout.write(line + "\n")
+    return _FAULTS if found.state.stop or found.against or found.mirror is None else _OK
+
+
+async def resume(said: argparse.Namespace) -> int:
+    """Let a log go on that was rolled back and has again what was published."""
+    async with opened(said, duties=True) as services:
+        size = await _admin(services).resume(COMMAND_LINE)
+    sys.stdout.write(f"the log goes on from {size} leaves, and reads are open\n")
+    return _OK
+
+
+async def policy(said: argparse.Namespace) -> int:
+    """Print the policy file for `custody verify`: hand it over by another way than the bundles."""
+    async with opened(said, duties=True) as services:
+        log_key = await _admin(services).key()
+        bundle_key = bundle_signer(services.keyring, services.settings.log_origin).key
+    sys.stdout.write(policy_text(log_key, bundle_key))
+    return _OK
+
+
+def _admin(services: Services) -> LogAdmin:
+    if services.duties_database is None:
+        raise ValueError("the services were opened without the duties' role")
+    return LogAdmin(services.duties_database, Mirror(services.settings.mirror_dir))
+
+
+def _lines(found: LogStatus) -> list[str]:
+    state = found.state
+    compared = "never" if state.compared_at is None else state.compared_at.isoformat(timespec="seconds")
+    mirror = (
+        found.trouble if found.mirror is None else f"{found.mirror.size} leaves, {found.against or 'agrees'}"
+    )
+    return [
+        f"origin     {state.origin or '(nobody has begun to publish it)'}",
+        f"leaves     {state.size}, of which {state.published_size} are published",
+        f"compared   {compared}",
+        f"mirror     {mirror}",
+        f"stopped    {state.stop or 'no'}",
+    ]

@@ -1,0 +1,94 @@
+"""Stops that only an operator lifts: what may go on, what may not, and what stays of it in the log."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from policies.reasons import Reason
+from store.db import DUTIES_ROLE, Database
+from store.errors import Conflict
+from store.mirror import Mirror
+from store.services.log_admin import LogAdmin
+from store.services.publishing import Publishing
+from tests.support import log
+from tests.support.duties import execute, leaves, scalar
+from tests.support.exporting import LOG
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    opened = await Database.open(database_url, role=DUTIES_ROLE, size=2)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Mirror:
+    return Mirror(tmp_path / "mirror")
+
+
+@pytest.fixture
+async def publishing(database: Database, mirror: Mirror, database_url: str) -> Publishing:
+    publishing = Publishing(database, mirror, LOG)
+    await publishing.begin()
+    await log.grow(database_url, 300)
+    await publishing.round()
+    return publishing
+
+
+@pytest.fixture
+def admin(database: Database, mirror: Mirror) -> LogAdmin:
+    return LogAdmin(database, mirror)
+
+
+async def test_what_was_rolled_back_goes_on_once_it_has_all_again(publishing, admin, database_url):
+    published = await log.entries(database_url)
+    await log.go_back(database_url, 290)
+    assert (await publishing.round()).stop == "rolled_back"
+    found = await admin.status()
+    assert (found.state.stop, found.against, found.mirror and found.mirror.size) == (
+        "rolled_back", "rolled_back", 300,
+    )  # fmt: skip
+    with pytest.raises(Conflict, match="290 leaves, its mirror 300") as refused:
+        await admin.resume("operator-1")
+    assert refused.value.reason is Reason.IDENTITY_CONFLICT
+    assert (await publishing.round()).stop == "rolled_back"
+
+    await log.append(database_url, published[290:])
+    await execute(database_url, "DELETE FROM log_queue")
+    assert await admin.resume("operator-1") == 300
+    (leaf,) = await leaves(database_url)
+    assert (leaf["k"], leaf["size"], leaf["why"]) == ("resume", 300, "rolled_back")
+    done = "SELECT key_id || ' ' || action || ' ' || target FROM operator_actions"
+    assert await scalar(database_url, done) == "operator-1 log_resumed 300"
+    with pytest.raises(Conflict, match="not stopped"):
+        await admin.resume("operator-1")
+    await log.grow(database_url, 1)
+    assert ((await publishing.round()).size, (await admin.status()).against) == (301, None)
+
+
+async def test_what_took_another_way_meanwhile_does_not_go_on(publishing, admin, database_url):
+    await log.go_back(database_url, 290)
+    await publishing.round()
+    await log.grow(database_url, 20, "other")
+    with pytest.raises(Conflict, match="forked"):
+        await admin.resume("operator-1")
+
+
+@pytest.mark.parametrize("stop", ["forked", "restoring"])
+async def test_no_other_stop_is_lifted(publishing, admin, database_url, stop):
+    await execute(database_url, "UPDATE log_state SET stop = $1, stopped_at = now()", stop)
+    with pytest.raises(Conflict, match=r"never goes on|opens the log itself"):
+        await admin.resume("operator-1")
+    assert (await publishing.round()).stop == stop
+    assert await scalar(database_url, "SELECT stop FROM log_state") == stop
+
+
+async def test_without_its_mirror_the_status_says_so(publishing, database, tmp_path):
+    found = await LogAdmin(database, Mirror(tmp_path / "none")).status()
+    assert found.mirror is not None
+    assert found.mirror.size == 0
+    (tmp_path / "mirror" / "checkpoint").write_bytes(b"no note")
+    found = await LogAdmin(database, Mirror(tmp_path / "mirror")).status()
+    assert (found.mirror, "damaged" in found.trouble) == (None, True)
