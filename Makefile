@@ -56,9 +56,9 @@ test: setup  ## the tests (T=path for some of them)
 test-long: setup  ## the tests that take more than a few seconds
 	@$(BIN)/python -m pytest -q -m long $(T) $(ARGS)
 
-test-oracles: setup  ## bundles against other implementations (installs Go and openssl by apt, the rest in .venv-oracles)
+test-oracles: setup  ## bundles against others' programs (CORPUS=file; installs Go by apt, the rest in .venv-oracles)
 	@tests/oracles/install $(BIN)/python
-	@$(BIN)/python -m pytest -q -m oracle tests/oracles $(ARGS)
+	@$(if $(CORPUS),CUSTODY_TEST_CORPUS="$(CORPUS)") $(BIN)/python -m pytest -q -m oracle tests/oracles $(ARGS)
 
 check: lint types floors spelling  ## everything that needs no server: lint, format, types, floors, spelling
 

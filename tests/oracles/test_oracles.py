@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import bundles
+from tests.oracles.exports import Servers, exported_by_the_store, made
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(300)]
@@ -47,25 +47,18 @@ def answer(*command):
     return done.stdout.strip()
 
 
-def made():
-    """A bundle of 200 parts and some of everything else, as tests make it from the formats."""
-    bundle = bundles.small()
-    for number in range(197):
-        bundle.add_part(b'{"answer":"%d %s"}' % (number, b"word " * number))
-    return bundle
-
-
-@pytest.fixture(scope="session", params=["made"])
-def exported(request, tmp_path_factory):
+@pytest.fixture(scope="session", params=[made, exported_by_the_store], ids=["made", "exported"])
+def exported(request, tmp_path_factory, postgres_url, template_database, valkey_url):
     home = tmp_path_factory.mktemp("exported")
-    bundle = made()
-    (home / "bundle.zip").write_bytes(bundle.zipped())
-    (home / "policy.txt").write_bytes(bundle.policy())
-    (home / "anchor").write_bytes(bundle.log.checkpoint(bundle.anchors[0]))
+    bundle = request.param(home, Servers(postgres_url, template_database, valkey_url))
+    (home / "bundle.zip").write_bytes(bundle.archive)
+    (home / "policy.txt").write_bytes(bundle.policy)
+    (home / "anchor").write_bytes(bundle.anchor)
     with zipfile.ZipFile(home / "bundle.zip") as archive:
         archive.extractall(home / "unpacked")
     (bag,) = (home / "unpacked").iterdir()
-    return Exported(home / "bundle.zip", bag, home / "policy.txt", home / "anchor", bundle.log.signer.vkey)
+    vkey = bundle.policy.decode().partition("log ")[2].split()[0]
+    return Exported(home / "bundle.zip", bag, home / "policy.txt", home / "anchor", vkey)
 
 
 @pytest.fixture(scope="session")
