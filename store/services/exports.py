@@ -10,7 +10,7 @@ from policies.reasons import Reason
 from store.db import Database
 from store.errors import Corrupt, CustodyError, NotFound, Refused
 from store.keyring import Keyring
-from store.log_tree.notes import Checkpoint, VerifierKey, verify_checkpoint
+from store.log_tree.notes import VerifierKey, verify_checkpoint
 from store.logging import logger
 from store.services.access import AccessLog
 from store.services.content import checked_purpose
@@ -18,11 +18,12 @@ from store.services.export.asking import Asked, Asking, Wanted
 from store.services.export.bundle import Making
 from store.services.export.parts import PartReads
 from store.services.export.signing import bundle_signer, log_key, policy_text
-from store.services.export.tree import Tree
 from store.services.metrics import Metrics
 from store.services.paging import Reader
-from store.tables import exports, publishing
+from store.services.proofs import Tree
+from store.tables import exports, log, publishing
 from store.tables.exports import ExportRow
+from store.tables.log_reads import Published
 
 # How long an export may be fetched after it was asked for.
 LIVES_S: Final = 24 * 3600.0
@@ -93,18 +94,18 @@ class Exports:
             await exports.begun(connection, reader.scope, row.export_id)
             key = await log_key(connection)
             note = await publishing.checkpoint(connection, row.tree_size)
+            state = await log.state(connection)
         signer = bundle_signer(self._keyring, key.name)
-        tree = Tree(_checkpoint(note, key, row.tree_size), note or b"")
+        # Its tiles are those of the tree as it is now: they begin with what was there when it was smaller.
+        tree = Tree(Published(row.tree_size, state.size, state.open_tiles, _genuine(note, key)))
         policy = policy_text(key, signer.key)
         return Making(self._database, self._reads, reader, row, tree, signer, policy)
 
 
-def _checkpoint(note: bytes | None, key: VerifierKey, size: int) -> Checkpoint:
-    """Return the checkpoint of a size; Corrupt where it is not what the log signed."""
+def _genuine(note: bytes | None, key: VerifierKey) -> bytes:
+    """Return a checkpoint that the log signed; Corrupt for any other."""
     try:
-        checkpoint = verify_checkpoint(note or b"", key)
+        verify_checkpoint(note or b"", key)
     except ValueError:
-        checkpoint = None
-    if checkpoint is None or checkpoint.size != size:
-        raise Corrupt(Reason.INTEGRITY_MISMATCH, "the checkpoint is not one that the log signed")
-    return checkpoint
+        raise Corrupt(Reason.INTEGRITY_MISMATCH, "the checkpoint is not one that the log signed") from None
+    return note or b""

@@ -2,22 +2,34 @@
 
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
+import pytest_asyncio
 
 from policies.kinds import Role
 from store.services.export import asking
 from tests.support.api import problem
+from tests.support.databases import clone_of
 from tests.support.duties import end_span
 from tests.support.exporting import Desk, files, lines, office, states, unavailable
 from tests.support.factories import OUTPUT, Run
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-@pytest.fixture
-async def desk(database_url: str, redis_url: str, keys_dir: Path, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with office(database_url, redis_url, keys_dir, tmp_path) as opened:
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def desk(
+    postgres_url: str, template_database: str, valkey_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Desk]:
+    """One desk for all: runs and keys are each test's own."""
+    place = tmp_path_factory.mktemp("desk")
+    (place / "keys").mkdir(mode=0o700)
+    async with (
+        clone_of(postgres_url, template_database) as url,
+        office(url, valkey_url, place / "keys", place) as opened,
+    ):
         yield opened
 
 
@@ -120,7 +132,8 @@ async def test_what_may_not_be_read_is_named_with_its_reason_and_what_the_log_sa
 
 async def test_an_expired_bucket_is_proven_by_its_leaf(desk):
     house = desk.shelf.house
-    run = await house.declare()
+    # Of all that are stored here, alone in its bucket.
+    run = await house.declare(keep=timedelta(days=3))
     evidence = await desk.shelf.store(run, b"1")
     (row,) = await house.rows("SELECT bucket_id, span_start FROM parts WHERE evidence = $1", evidence)
     await end_span(house.url, row["span_start"])
@@ -165,8 +178,11 @@ async def test_only_the_key_that_asked_fetches_and_only_for_a_day(desk):
     path = (await desk.ask(reviewer, runs=[one.run])).json()["bundle"]
     assert problem(await desk.shelf.get(path, second))["reason"] == "not_found"
     assert (await desk.shelf.get(path, reviewer)).status_code == 200
-    assert await desk.shelf.house.value("SELECT state FROM exports") == "given"
-    await desk.shelf.house.execute("UPDATE exports SET requested_at = now() - interval '25 hours'")
+    export = UUID(path.rpartition("/")[2])
+    assert await desk.shelf.house.value("SELECT state FROM exports WHERE export_id = $1", export) == "given"
+    await desk.shelf.house.execute(
+        "UPDATE exports SET requested_at = now() - interval '25 hours' WHERE export_id = $1", export
+    )
     assert problem(await desk.shelf.get(path, reviewer))["reason"] == "not_found"
 
 

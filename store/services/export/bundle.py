@@ -16,8 +16,8 @@ from store.services.export import files, records
 from store.services.export.bag import Bag
 from store.services.export.closings import closings
 from store.services.export.parts import Given, Missing, PartReads
-from store.services.export.tree import Tree
 from store.services.paging import Reader
+from store.services.proofs import Tree
 from store.tables.exports import ExportRow
 
 

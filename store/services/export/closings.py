@@ -1,6 +1,6 @@
 """The closings of a bundle's runs: of each the last that is in its tree, since the last counts."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -10,12 +10,11 @@ from uuid import UUID
 from store import commitments
 from store.db import Connection, Database
 from store.log_tree.facts import facts
-from store.log_tree.proofs import HashAt
 from store.logging import logger
-from store.services.export.tree import Proven, Tree
 from store.services.paging import Reader
+from store.services.proofs import Proof, Tree
 from store.tables import export_items
-from store.tables.export_items import Closing, Leaf
+from store.tables.export_items import Closing
 
 _TOGETHER: Final = 64
 
@@ -25,7 +24,7 @@ class Closed:
     """A run's closing: its leaf, and the record that opens it; `record` None where no record is left."""
 
     run_uid: UUID
-    proven: Proven
+    proof: Proof
     record: bytes | None
     opening: bytes
 
@@ -37,10 +36,11 @@ async def closings(
     for at in range(0, len(runs), _TOGETHER):
         some = runs[at : at + _TOGETHER]
         async with database.connection() as connection:
-            leaves = {leaf.subject: leaf for leaf in await tree.leaves(connection, some, ["close"])}
+            found = await export_items.leaves(connection, some, ["close"], tree.size)
+            leaves = {leaf.subject: leaf for leaf in found}
             records = await _records(connection, reader.scope, some)
-            hash_at = await tree.hashes(connection, tree.inclusion_nodes(leaves.values()))
-        yield [_closed(leaf, records, tree, hash_at) for leaf in leaves.values()]
+            proofs = [await tree.inclusion(connection, leaf.idx, leaf.leaf) for leaf in leaves.values()]
+        yield [_closed(run, proof, records.get(run, ())) for run, proof in zip(leaves, proofs, strict=True)]
 
 
 async def _records(connection: Connection, scope: UUID, runs: Sequence[UUID]) -> dict[UUID, list[Closing]]:
@@ -48,18 +48,13 @@ async def _records(connection: Connection, scope: UUID, runs: Sequence[UUID]) ->
     return {run: list(of_run) for run, of_run in groupby(found, key=attrgetter("run_uid"))}
 
 
-def _closed(leaf: Leaf, records: Mapping[UUID, Sequence[Closing]], tree: Tree, hash_at: HashAt) -> Closed:
-    run = leaf.subject
-    proven = tree.proven(leaf, hash_at)
-    of_run = records.get(run, ())
-    right = next((each for each in of_run if _opens(each, leaf.leaf)), None)
+def _closed(run: UUID, proof: Proof, of_run: Sequence[Closing]) -> Closed:
+    right = next((each for each in of_run if _opens(each, proof.entry)), None)
     if right is None:
         # What is there is shown as it is, and fails; the bundle must not look as if the run had never been closed.
         logger().error("closing_mismatch", run_uid=run)
         right = next(iter(of_run), None)
-    return (
-        Closed(run, proven, None, b"") if right is None else Closed(run, proven, right.record, right.opening)
-    )
+    return Closed(run, proof, None, b"") if right is None else Closed(run, proof, right.record, right.opening)
 
 
 def _opens(closing: Closing, leaf: bytes) -> bool:

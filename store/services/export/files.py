@@ -9,7 +9,7 @@ from store.log_tree.strict import to_base64
 from store.services.actions import ActionItem
 from store.services.export.closings import Closed
 from store.services.export.parts import PART, Given, Missing
-from store.services.export.tree import Proven
+from store.services.proofs import Proof
 from store.tables.export_items import AccessOf
 
 Files: TypeAlias = Mapping[str, bytes]
@@ -30,14 +30,14 @@ def part_files(part: Given) -> Files:
         "v": 1,
     }
     files = {CONTENT: part.opened.content, META: part.opened.meta, OPENINGS: canonical_json(openings)}
-    return _below(f"parts/{part.evidence.hex}", files | _proven(part.proven))
+    return _below(f"parts/{part.evidence.hex}", files | _proven(part.proof))
 
 
 def missing_files(part: Missing) -> Files:
     """Return what shows what became of a part that is not given."""
     found: dict[str, bytes] = {}
-    for kind, proven in part.proven.items():
-        files = _proven(proven)
+    for kind, proof in part.proofs.items():
+        files = _proven(proof)
         if kind == PART and part.meta is not None:
             meta, opening = part.meta
             files |= {META: meta, OPENINGS: canonical_json({"meta_opening": to_base64(opening), "v": 1})}
@@ -47,12 +47,12 @@ def missing_files(part: Missing) -> Files:
 
 def missing_entry(part: Missing) -> Mapping[str, object]:
     """Return how the list of what is unavailable speaks of a part."""
-    return {"evidence": part.evidence.hex, "reason": part.reason.value, "proofs": sorted(part.proven)}
+    return {"evidence": part.evidence.hex, "reason": part.reason.value, "proofs": sorted(part.proofs)}
 
 
 def closing_files(closed: Closed) -> Files:
     """Return the files of a run's closing. Where the record is lost, so is what the leaf commits to, and it fails."""
-    files = _proven(closed.proven)
+    files = _proven(closed.proof)
     if closed.record is not None:
         openings = {"close_opening": to_base64(closed.opening), "v": 1}
         files |= {"close.json": closed.record, OPENINGS: canonical_json(openings)}
@@ -98,8 +98,8 @@ def instant(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
-def _proven(proven: Proven) -> dict[str, bytes]:
-    return {LEAF: proven.leaf, PROOF: proven.proof}
+def _proven(proof: Proof) -> dict[str, bytes]:
+    return {LEAF: proof.entry, PROOF: proof.text}
 
 
 def _below(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -6,11 +6,10 @@ Records of all of a group are committed before any of it is handed on. Groups bo
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
-
-import msgspec
 
 from policies.availability import metadata_visible
 from policies.reasons import Reason
@@ -18,12 +17,11 @@ from policies.revocation import cleared
 from store.db import Connection, Database
 from store.errors import Corrupt, Refused
 from store.keyring import Keyring
-from store.log_tree.proofs import HashAt
 from store.services.access import READ, AccessLog
-from store.services.content import Opened, meta_of, opened, permit, purpose_needed
-from store.services.export.tree import Proven, Tree
+from store.services.content import Opened, leaf_of, meta_of, opened, permit, purpose_needed
 from store.services.metrics import Metrics
 from store.services.paging import Reader
+from store.services.proofs import Proof, Tree
 from store.tables import contents, export_items
 from store.tables.accesses import Access
 from store.tables.contents import ReadRow
@@ -43,7 +41,7 @@ class Given:
     evidence: UUID
     opened: Opened
     meta_opening: bytes
-    proven: Proven
+    proof: Proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class Missing:
 
     evidence: UUID
     reason: Reason
-    proven: Mapping[str, Proven]
+    proofs: Mapping[str, Proof]
     meta: tuple[bytes, bytes] | None = None
 
 
@@ -109,36 +107,28 @@ class PartReads:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the log says of some parts, and the hashes that prove it."""
+    """What the log says of some parts: leaves by what they are about and their kind, of which the proof holds."""
 
-    tree: Tree
-    leaves: Mapping[tuple[UUID, str], Leaf]
-    hash_at: HashAt
+    proofs: Mapping[tuple[UUID, str], Proof]
 
     @classmethod
     async def about(cls, connection: Connection, tree: Tree, rows: Mapping[UUID, ReadRow]) -> "_Known":
         subjects = {*rows, *(row.bucket_id for row in rows.values())}
         leaves: dict[tuple[UUID, str], Leaf] = {}
-        for leaf in await tree.leaves(connection, subjects, KINDS):
+        for leaf in await export_items.leaves(connection, subjects, KINDS, tree.size):
             leaves.setdefault((leaf.subject, leaf.kind), leaf)
-        return cls(tree, leaves, await tree.hashes(connection, tree.inclusion_nodes(leaves.values())))
+        found: dict[tuple[UUID, str], Proof] = {}
+        for key, leaf in leaves.items():
+            with suppress(Corrupt):
+                found[key] = await tree.inclusion(connection, leaf.idx, leaf.leaf)
+            # Hashing takes a while, and the tiles may all be here: let others have their turn.
+            await asyncio.sleep(0)
+        return cls(found)
 
-    def proven(self, subject: UUID, kind: str) -> Proven | None:
-        """Return a leaf with its proof; None where there is none, Corrupt where it does not lead to the checkpoint."""
-        leaf = self.leaves.get((subject, kind))
-        return None if leaf is None else self.tree.proven(leaf, self.hash_at)
-
-    def shown(self, row: ReadRow) -> dict[str, Proven]:
-        """Return all that can be shown of a part that is not given; what has no proof that holds is left out."""
-        found: dict[str, Proven] = {}
-        for kind in KINDS:
-            try:
-                proven = self.proven(row.bucket_id if kind == "expire" else row.evidence, kind)
-            except Corrupt:
-                continue
-            if proven is not None:
-                found[kind] = proven
-        return found
+    def of(self, row: ReadRow) -> dict[str, Proof]:
+        """Return what the log says of a part, by kind of leaf."""
+        about = {kind: row.bucket_id if kind == "expire" else row.evidence for kind in KINDS}
+        return {kind: self.proofs[each, kind] for kind, each in about.items() if (each, kind) in self.proofs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,52 +148,30 @@ class _Reading:
         try:
             return self._given(row)
         except (Refused, Corrupt) as refusal:
-            shown = self.known.shown(row)
-            return Missing(evidence, refusal.reason, shown, self._meta(row, shown.get(PART)))
+            proofs = self.known.of(row)
+            return Missing(evidence, refusal.reason, proofs, self._meta(row, proofs.get(PART)))
 
     def _given(self, row: ReadRow) -> Given:
         permit(self.reader, row)
         if self.purpose is None and purpose_needed(self.reader, row):
-            # A custodian who does not say what for reads what everybody reads.
-            raise Refused(Reason.EXPIRED_HELD)
+            # A custodian who does not say what for reads what everybody reads; elsewhere the policy has changed since.
+            raise Refused(Reason.PERMISSION_DENIED if row.purpose_required else Reason.EXPIRED_HELD)
         found = opened(self.keyring, self.reader.scope, row)
-        proven = self.known.proven(row.evidence, PART)
-        if proven is None or not _speaks_of(proven.leaf, row):
-            raise Corrupt(Reason.INTEGRITY_MISMATCH, "the log says otherwise than the row")
-        return Given(row.evidence, found, row.meta_opening, proven)
+        proof = self.known.of(row).get(PART)
+        if proof is None or proof.entry != leaf_of(row):
+            raise Corrupt(Reason.INTEGRITY_MISMATCH, "the log says otherwise of the part")
+        return Given(row.evidence, found, row.meta_opening, proof)
 
-    def _meta(self, row: ReadRow, proven: Proven | None) -> tuple[bytes, bytes] | None:
+    def _meta(self, row: ReadRow, proof: Proof | None) -> tuple[bytes, bytes] | None:
         """Return the metadata with their opening, where this viewer may see all of them and the log has them."""
         sources = cleared(row.ground.bindings, row.ground.sources, self.reader.clearances)
-        if proven is None or not (
-            sources and metadata_visible(self.reader.role) and _speaks_of(proven.leaf, row)
-        ):
+        visible = sources and metadata_visible(self.reader.role)
+        if not visible or proof is None or proof.entry != leaf_of(row):
             return None
         try:
             return meta_of(self.reader.scope, row), row.meta_opening
         except Corrupt:
             return None
-
-
-class _Said(msgspec.Struct, frozen=True, gc=False):
-    """What a part's leaf commits to."""
-
-    b: UUID
-    c: bytes
-    m: bytes
-    p: UUID
-
-
-_said: Final = msgspec.json.Decoder(_Said)
-
-
-def _speaks_of(leaf: bytes, row: ReadRow) -> bool:
-    """Say whether a part's leaf commits to what its row says, and names it and its bucket."""
-    try:
-        said = _said.decode(leaf)
-    except msgspec.DecodeError:
-        return False
-    return said == _Said(row.bucket_id, row.commitment, row.meta_commitment, row.evidence)
 
 
 def _corrupt(found: Given | Missing) -> bool:
