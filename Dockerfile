@@ -6,9 +6,10 @@ RUN python -m venv /opt/custody \
  && /opt/custody/bin/pip install --no-cache-dir --require-hashes --no-deps -r runtime.txt
 
 FROM python:3.13-slim
-# The key directories exist in the image so that a fresh volume takes over their owner and mode.
+# These directories exist in the image so that a fresh volume takes over their owner and mode.
 RUN useradd --uid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin custody \
- && install -d -o custody -g custody -m 0700 /var/lib/custody /var/lib/custody/keys /var/lib/custody/keys-copy
+ && install -d -o custody -g custody -m 0700 /var/lib/custody /var/lib/custody/keys /var/lib/custody/keys-copy \
+    /var/lib/custody/signing /var/lib/custody/mirror
 COPY --from=build /opt/custody /opt/custody
 WORKDIR /srv/custody
 COPY policies policies

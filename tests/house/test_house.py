@@ -144,11 +144,13 @@ def test_containers_say_when_they_are_well_and_leave_no_core_dump():
         "postgres",
         "valkey",
         "migrate",
+        "keys",
         "api-1",
         "api-2",
         "writer-1",
         "writer-2",
         "duties",
+        "publisher",
         "proxy",
     } == set(services)
     for name, service in services.items():
@@ -158,6 +160,17 @@ def test_containers_say_when_they_are_well_and_leave_no_core_dump():
     assert {"postgres", "valkey", "api-1", "api-2", "duties", "proxy"} <= {
         name for name, service in services.items() if "healthcheck" in service
     }
+
+
+def test_only_the_publisher_has_the_key_that_signs_and_writes_the_mirror():
+    mounts = {
+        name: {volume.split(":")[0]: volume.split(":")[2:] for volume in service.get("volumes", ())}
+        for name, service in compose()["services"].items()
+    }
+    assert {name for name, volumes in mounts.items() if "signing" in volumes} == {"keys", "publisher"}
+    writes = {name for name, volumes in mounts.items() if volumes.get("mirror", ["ro"]) != ["ro"]}
+    assert writes == {"publisher"}
+    assert not {"keys", "keys-copy"} & mounts["publisher"].keys()
 
 
 def test_the_proxy_logs_no_lengths_and_no_query_strings_and_holds_back_no_request():
