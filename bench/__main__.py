@@ -23,7 +23,7 @@ Measure = Callable[[Setting], Awaitable[list[Figure]]]
 # In the order in which they run: the ones whose figures a busy database would disturb come first.
 BENCHMARKS: Final = (
     "single_accept", "batch_accept", "durable", "durable_with_log", "sequence", "proof", "latency", "read_content",
-    "memory", "page_flat", "purge_flat",
+    "memory", "page_flat", "purge_flat", "verify_bundle",
 )  # fmt: skip
 _SEED: Final = 20_240_131
 

@@ -40,6 +40,7 @@ TARGETS: Final = {
     "proof_ms": Target(10, 3, at_least=False),
     "memory": Target(3, 2, at_least=False),
     "memory_mib": Target(300, 300, at_least=False),
+    "verify_bundle": Target(1000, 5000, at_least=True),
 }
 
 
