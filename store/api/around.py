@@ -1,5 +1,6 @@
 """What goes around every request, whichever way it is served: one log line, and headers that no answer may lack."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from litestar.types import Message, Receive, Scope, Send
@@ -8,7 +9,7 @@ from store import logging
 from store.clock import monotonic
 from store.services.metrics import Metrics
 
-# Evidence, and that there is or is not any, rests in no cache and is never taken for something to run.
+# Evidence, and that there is or is not any, rests in no cache and is never taken for something to run. Said here only.
 _ALWAYS: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 _CLOSE: Final = (b"connection", b"close")
 _REFUSED: Final = 400
@@ -42,7 +43,7 @@ class Call:
         """Pass on what goes out, with the headers that it must have."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            message["headers"] = self._complete(list(message.get("headers", ())))
+            message["headers"] = [*message["headers"], *self._added(message["status"])]
         return self._send(message)
 
     def over(self, metrics: Metrics) -> None:
@@ -69,13 +70,11 @@ class Call:
         if status is not None:
             metrics.answered(method, status, seconds)
 
-    def _complete(self, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        present = {name.lower() for name, _ in headers}
-        headers += [each for each in _ALWAYS if each[0] not in present]
-        if self._status is not None and self._status >= _REFUSED and self._unread_body():
+    def _added(self, status: int) -> Iterable[tuple[bytes, bytes]]:
+        if status >= _REFUSED and self._unread_body():
             # A client that reuses the connection would have its body taken for the next request.
-            headers.append(_CLOSE)
-        return headers
+            return (*_ALWAYS, _CLOSE)
+        return _ALWAYS
 
     def _unread_body(self) -> bool:
         if self._body_read or not str(self._scope.get("http_version", _HTTP_1)).startswith(_HTTP_1):

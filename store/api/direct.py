@@ -24,6 +24,17 @@ DIRECT: Final = "direct"
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 
 
+class Bare(Request[Any, Any, Any]):
+    """A request that was only handed on: what the framework prepares for its own readers of bodies is not there."""
+
+    __slots__ = ()
+
+    def __init__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.send = send
+
+
 class Direct:
     """One handler of one path, and how it is served."""
 
@@ -45,7 +56,7 @@ class Direct:
 
     async def serve(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         """Ask the guards, call the handler, and send its answer or that of its fault."""
-        request: Request[Any, Any, Any] = Request(scope, receive, send)
+        request = Bare(scope, receive, send)
         answer: Ready[Any]
         try:
             for guard in self._guards:

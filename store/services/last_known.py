@@ -20,6 +20,8 @@ Value = TypeVar("Value")
 PATIENCE_S: Final = 0.5
 # How often an absent side is tried again.
 _RETRY_S: Final = 1.0
+# From which part of its age on a value that is asked for is read again in advance.
+_EARLY: Final = 0.8
 
 
 def _no_grace(_: object) -> float:
@@ -59,8 +61,12 @@ class LastKnown(Generic[Key, Value]):
         if kept is None:
             return _told(await asyncio.shield(self._task(key)))
         now = self._clock()
-        if now - kept.good_at < self._age_s:
+        age_s = now - kept.good_at
+        if age_s < self._age_s:
             self._kept.move_to_end(key)
+            if age_s > _EARLY * self._age_s and kept.failed_at is None:
+                # Whoever asks often never waits: the next answer is there before this one is too old.
+                _ = self._task(key)
             return kept.value
         if now - kept.good_at >= self._age_s + self._grace_s(kept.value):
             return _told(await asyncio.shield(self._task(key)))
