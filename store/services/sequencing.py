@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 from policies.reasons import Reason
@@ -134,31 +134,20 @@ async def _in_place(
     connection: Connection, queued: Sequence[Queued], size: int
 ) -> tuple[list[NewEntry], list[tuple[UUID, bytes]]]:
     """Give leaves their indexes; return apart those that have to wait: purge leaves whose part has no index yet."""
-    parts = [part_named(each.leaf) for each in queued]
-    if None not in parts:
-        named = enumerate(zip(queued, parts, strict=True), size)
-        return [(index, scope, "part", part, leaf) for index, ((_, scope, leaf), part) in named], []
-    read = [_read(each.leaf) for each in queued]
-    known = await _known(connection, read)
+    read = [part_named(each.leaf) or _read(each.leaf) for each in queued]
+    purged = await _Purged.among(connection, read)
     entries: list[NewEntry] = []
     waiting: list[tuple[UUID, bytes]] = []
     for (_, scope, leaf), told in zip(queued, read, strict=True):
         index = size + len(entries)
-        placed_leaf = None if told is None else _placed(leaf, told, known, index)
-        if told is None or placed_leaf is None:
-            waiting.append((scope, leaf))
+        if isinstance(told, str):
+            purged.stored(told, index)
+            entries.append((index, scope, "part", told, leaf))
+        elif told is not None and (there := purged.placed(leaf, told, index)) is not None:
+            entries.append((index, scope, told.k, told.subject, there))
         else:
-            entries.append((index, scope, told.k, told.subject, placed_leaf))
+            waiting.append((scope, leaf))
     return entries, waiting
-
-
-def _placed(leaf: bytes, told: Facts, known: dict[UUID, int], index: int) -> bytes | None:
-    """Return a leaf as it stands in the log at `index`, None while it has to wait; remember where parts are."""
-    if told.k == "part" and told.p is not None:
-        known.setdefault(told.p, index)
-    if told.k != "purge" or told.p is None or told.of is not None:
-        return leaf
-    return placed(leaf, known[told.p]) if told.p in known else None
 
 
 def _read(leaf: bytes) -> Facts | None:
@@ -169,6 +158,31 @@ def _read(leaf: bytes) -> Facts | None:
         return None
 
 
-async def _known(connection: Connection, read: Sequence[Facts | None]) -> dict[UUID, int]:
-    wanted = {told.p for told in read if told is not None and told.k == "purge" and told.p is not None}
-    return await log.indexes_of(connection, wanted, "part") if wanted else {}
+class _Purged:
+    """Where the parts are of which a batch says that they were purged; by their ids in hex."""
+
+    def __init__(self, wanted: set[str], known: dict[str, int]) -> None:
+        self._wanted = wanted
+        self._known = known
+
+    @classmethod
+    async def among(cls, connection: Connection, read: Sequence[str | Facts | None]) -> Self:
+        """Look for those that have an index already."""
+        told = [each for each in read if isinstance(each, Facts)]
+        wanted = {each.p for each in told if each.k == "purge" and each.of is None and each.p is not None}
+        known = await log.indexes_of(connection, wanted, "part") if wanted else {}
+        return cls({each.hex for each in wanted}, {each.hex: index for each, index in known.items()})
+
+    def stored(self, part: str, index: int) -> None:
+        """Remember that a part's leaf is at `index`, unless it has one before."""
+        if part in self._wanted:
+            self._known.setdefault(part, index)
+
+    def placed(self, leaf: bytes, told: Facts, index: int) -> bytes | None:
+        """Return a leaf as it stands in the log at `index`, None while it has to wait."""
+        if told.k == "part" and told.p is not None:
+            self.stored(told.p.hex, index)
+        if told.k != "purge" or told.p is None or told.of is not None:
+            return leaf
+        of = self._known.get(told.p.hex)
+        return None if of is None else placed(leaf, of)
