@@ -16,7 +16,7 @@ from policies.retention import expired
 from policies.revocation import Binding, SourceFacts, UnknownSources, cleared, readable_sources
 
 _CONTENT_ROLES: Final = frozenset({Role.REVIEWER, Role.CUSTODIAN})
-_METADATA_ROLES: Final = _CONTENT_ROLES | {Role.AUDITOR}
+_METADATA_ROLES: Final = _CONTENT_ROLES | {Role.AUDITOR, Role.OPERATOR}
 _DESTROYED: Final = frozenset({PartState.PURGING, PartState.PURGED})
 # What a purge leaf may say; the answer of a read agrees with the log's for ever.
 PURGE_REASONS: Final = frozenset(
@@ -31,7 +31,10 @@ PURGE_REASONS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PartFacts:
-    """What the store knows of one part in the statement's own instant."""
+    """What the store knows of one part in the statement's own instant.
+
+    A `purge_reason` of a part that is stored says that a hold defers its destruction: it is closed all the same.
+    """
 
     state: PartState
     purge_reason: Reason | None
@@ -93,7 +96,7 @@ def availability(
 
 
 def _gone(part: PartFacts, role: Role, now: datetime) -> Reason | None:
-    if part.state in _DESTROYED:
+    if part.state in _DESTROYED or part.purge_reason is not None:
         # Recorded for ever, also in the log: later expiry of what is no longer there does not change why it went.
         return part.purge_reason
     if ended(part, now):

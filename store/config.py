@@ -75,6 +75,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention_max: timedelta
     metadata_retention: timedelta
     destroy_after: timedelta
+    hold_grace: timedelta
     bucket_span: timedelta
     ticket_lifetime: timedelta
     key_refresh: timedelta

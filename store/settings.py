@@ -206,13 +206,19 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "metadata_retention",
         "400d",
         forms.duration("1s", "36500d"),
-        "new scopes: how long receipts are answered and access records kept; metadata is not removed after it yet",
+        "new scopes: how long receipts are answered, and access records and metadata kept; then only keyed hashes",
     ),
     Setting(
         "destroy_after",
         "30d",
         forms.duration("1s", "36500d"),
         "new scopes: how long after a revocation what it closed is destroyed; until then it can be restored",
+    ),
+    Setting(
+        "hold_grace",
+        "10m",
+        forms.duration("1s", "30d"),
+        "how long a released hold goes on keeping: time to place another one",
     ),
     Setting(
         "bucket_span",

@@ -32,6 +32,7 @@ from store.services.disk import Disk
 from store.services.erasures import Erasures
 from store.services.exports import Exports
 from store.services.flushes import Flushes
+from store.services.holds import Holds
 from store.services.ingest import Ingest
 from store.services.key_marks import make_keys, own_keys
 from store.services.keys import KeyBook
@@ -79,6 +80,7 @@ class Services:
     flushes: Flushes
     bodies: BodyBudget
     erasures: Erasures
+    holds: Holds
     overview: Overview
     readback: Readback
     run_reads: RunReads
@@ -226,6 +228,7 @@ def _services(
         flushes=Flushes(admission, ingest, notes),
         bodies=BodyBudget(settings.body_budget),
         erasures=Erasures(database, keyring, queue),
+        holds=Holds(database),
         overview=Overview(database, settings.canary),
         readback=Readback(reading, pager, part_proofs.state_of, examined=settings.page_examined),
         run_reads=RunReads(reading, pager, keyring, examined=settings.page_examined),

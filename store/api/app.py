@@ -18,6 +18,7 @@ from store.api import (
     content,
     exports,
     health,
+    holds,
     keys,
     log,
     operations,
@@ -50,6 +51,7 @@ ROUTERS: Final[Sequence[Router]] = (
     scopes.router,
     keys.router,
     operations.router,
+    holds.router,
     log.router,
     health.router,
 )

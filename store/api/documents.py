@@ -16,6 +16,7 @@ from store.api.identity import services
 from store.errors import CustodyError, Malformed
 
 MOST_BYTES: Final = 64 * 1024
+MOST_CHARACTERS: Final = 256
 _JSON: Final = "application/json"
 _PATH: Final = re.compile(r"at `\$\.?([a-z_.\[\]0-9]+)`$")
 
@@ -42,6 +43,13 @@ def check(body: bytes) -> None:
     except (ValueError, RecursionError):
         # Our own Malformed is no ValueError, so that it passes with its detail.
         raise Malformed(detail="the body is not a JSON document") from None
+
+
+def printable(text: str, what: str) -> str:
+    """Return a label's or subject's text; what cannot be printed (NUL, half a pair) cannot be stored either."""
+    if not 0 < len(text) <= MOST_CHARACTERS or not text.isprintable():
+        raise Malformed(detail=f"{what} is 1 to {MOST_CHARACTERS} printable characters")
+    return text
 
 
 async def _body(request: Request[Any, Any, Any]) -> bytes:

@@ -1,7 +1,7 @@
 """What operators ask for and look at: erasures, duties, completeness. No content, and no exact sizes, anywhere."""
 
 from datetime import date, datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -9,13 +9,13 @@ from litestar import Router, get, post
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from policies.kinds import Kind, Role
-from store.api.documents import MOST_BYTES, unambiguous
+from store.api.documents import MOST_BYTES, printable, unambiguous
 from store.api.identity import caller, named_scope, requires, scope_of, services
 from store.api.listing import listing
 from store.api.reading import AnyRequest, CursorText, Limit, evidence_of, only
 from store.errors import Malformed
 from store.ids import caller_id
-from store.services.erasures import Asked, Named, StoredPart, WholeRun
+from store.services.erasures import Asked, Named, StoredPart, WholeRun, WholeSource, WholeSubject
 from store.services.overview import DutyStanding
 from store.services.paging import USUAL
 from store.tables.completeness import Day
@@ -26,26 +26,34 @@ _MOST_DAYS: Final = 31
 
 
 class WantedErasure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is to be erased: a stored part, a whole run, or (with all four names) one part that may still wait."""
+    """What is to be erased: a stored part, a whole run, or (with all four names) one part that may still wait.
+
+    Or everything that depends on a source, which is then closed for good, or everything about a subject.
+    """
 
     part: str | None = None
     run: str | None = None
     exchange: str | None = None
     attempt: str | None = None
     kind: Kind | None = None
+    source: str | None = None
+    subject: str | None = None
 
 
 class ErasureView(msgspec.Struct, frozen=True):
     """An erasure. Readers are refused from its acceptance on; `purged`: it is destroyed in every copy of ours.
 
-    What the disk may still hold of it in space that is free is said in docs/operations.md.
+    `waits_for` says why it is not purged yet: a `hold` (it is then `deferred`), older entries of the `queue`, or the
+    `publication` of what the log says of it. What the disk may still hold of it is said in docs/operations.md.
     """
 
     erasure_id: UUID
-    target: str
-    run_id: str
+    target: Literal["part", "run", "source", "subject"]
+    run_id: str | None
     evidence: UUID | None
-    state: str
+    source: str | None
+    state: Literal["accepted", "purging", "purged", "deferred"]
+    waits_for: Literal["hold", "queue", "publication"] | None
     requested_at: datetime
     purged_at: datetime | None
 
@@ -97,7 +105,12 @@ class Completeness(msgspec.Struct, frozen=True):
     items: list[DayView]
 
 
-@post("/", operation_id="askErasure", summary="Erase a part or a run", status_code=202)
+@post(
+    "/",
+    operation_id="askErasure",
+    summary="Erase a part, a run, a source or a subject",
+    status_code=202,
+)
 async def ask_erasure(request: AnyRequest, data: JSONBody[WantedErasure]) -> ErasureView:
     """Refuse readers from now on, and destroy soon; the same target again is the same erasure."""
     scope = await scope_of(request)
@@ -159,11 +172,18 @@ router = Router(
 
 def _asked(data: WantedErasure) -> Asked:
     names = (data.exchange, data.attempt, data.kind)
-    if data.part is not None and data.run is None and not any(names):
+    wholes = [each for each in (data.part, data.run, data.source, data.subject) if each is not None]
+    if len(wholes) != 1 or (data.run is None and any(names)):
+        raise Malformed(
+            detail="name a part, a run, a run with exchange, attempt and kind, a source, or a subject"
+        )
+    if data.part is not None:
         return StoredPart(evidence_of(data.part))
-    if data.part is not None or data.run is None:
-        raise Malformed(detail="name a part, or a run, or a run with exchange, attempt and kind")
-    run = caller_id(data.run)
+    if data.source is not None:
+        return WholeSource(caller_id(data.source))
+    if data.subject is not None:
+        return WholeSubject(printable(data.subject, "subject"))
+    run = caller_id(data.run or "")
     if not any(names):
         return WholeRun(run)
     if data.exchange is None or data.attempt is None or data.kind is None:
@@ -172,8 +192,20 @@ def _asked(data: WantedErasure) -> Asked:
 
 
 def _view(row: ErasureRow) -> ErasureView:
-    return ErasureView(
-        row.erasure_id, row.target_kind, row.run, row.evidence, row.state, row.requested_at, row.purged_at
+    # The closed words are the schema's, which the database holds.
+    return msgspec.convert(
+        {
+            "erasure_id": row.erasure_id,
+            "target": row.target_kind,
+            "run_id": row.run,
+            "evidence": row.evidence,
+            "source": row.source,
+            "state": row.state,
+            "waits_for": row.waits_for,
+            "requested_at": row.requested_at,
+            "purged_at": row.purged_at,
+        },
+        ErasureView,
     )
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from litestar import Request, Response
 from litestar.params import QueryParameter
 
+from policies.availability import metadata_visible
 from policies.kinds import Role
 from store.api.identity import caller, scope_of
 from store.errors import Malformed, NotFound
@@ -24,7 +25,7 @@ Since = Annotated[str | None, QueryParameter(name="from", max_length=64)]
 Until = Annotated[str | None, QueryParameter(name="to", max_length=64)]
 OrderWord = Annotated[Order, QueryParameter(name="order")]
 
-READERS: Final = (Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR, Role.OPERATOR)
+READERS: Final = tuple(role for role in Role if metadata_visible(role))
 PAGING: Final = frozenset({"order", "limit", "cursor", "from", "to"})
 
 

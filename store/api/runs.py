@@ -12,7 +12,7 @@ from policies.kinds import Content, Kind, Mode, Role, RunState
 from policies.quantities import duration
 from policies.reasons import Reason
 from store.api import capture_schema
-from store.api.documents import MOST_BYTES, unambiguous
+from store.api.documents import MOST_BYTES, printable, unambiguous
 from store.api.identity import caller, requires, scope_of, services
 from store.api.schema import OPERATION
 from store.errors import Malformed
@@ -24,7 +24,6 @@ from store.services.said import bindings_of
 
 _MOST_LABELS: Final = 16
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
-_MOST_CHARACTERS: Final = 256
 _JSON: Final = "application/json"
 
 AnyRequest = Request[Any, Any, Any]
@@ -161,7 +160,7 @@ def _declaration(data: RunDeclaration) -> Declaration:
         retention_s=None if data.retention is None else _retention(data.retention),
         labels=_labels(data.labels),
         sources=_sources(data.sources),
-        subject=None if data.subject is None else _text(data.subject, "subject"),
+        subject=None if data.subject is None else printable(data.subject, "subject"),
         shared=data.shared,
         erase=data.erase,
     )
@@ -177,20 +176,13 @@ def _retention(text: str) -> int:
 def _labels(labels: dict[str, str]) -> dict[str, str]:
     if len(labels) > _MOST_LABELS or not all(_LABEL.fullmatch(name) for name in labels):
         raise Malformed(detail=f"at most {_MOST_LABELS} labels, with names of 1 to 64 of A-Z a-z 0-9 . _ : -")
-    return {name: _text(value, "a label") for name, value in labels.items()}
+    return {name: printable(value, "a label") for name, value in labels.items()}
 
 
 def _sources(refs: list[SourceRef]) -> "frozenset[Any]":
     if len(refs) > MAX_SOURCES:
         raise Malformed(detail=f"at most {MAX_SOURCES} sources")
     return frozenset(bindings_of([(ref.source, ref.version) for ref in refs]))
-
-
-def _text(text: str, what: str) -> str:
-    # What cannot be printed cannot be stored as text either: NUL and halves of surrogate pairs.
-    if not 0 < len(text) <= _MOST_CHARACTERS or not text.isprintable():
-        raise Malformed(detail=f"{what} is 1 to {_MOST_CHARACTERS} printable characters")
-    return text
 
 
 def _announced(sessions: dict[str, int | None]) -> dict[str, int | None]:

@@ -16,6 +16,7 @@ from store import ids
 from store.db import Database
 from store.errors import ConfigFaults, Unavailable
 from store.keyring import Keyring
+from store.services.hold_buckets import ensure_hold_buckets, hold_buckets_due
 from store.tables import buckets, spans
 from store.tables.buckets import Bucket, MissingBucket
 from store.tables.spans import Span
@@ -53,7 +54,8 @@ async def buckets_due(database: Database, *, span_s: int) -> bool:
     """Say cheaply whether some scope runs short of buckets: it is new, or retentions grew, or time passed."""
     async with database.connection() as connection:
         # Half of the spare ones may be used up before it is worth a run of its own.
-        return await buckets.short_of_buckets(connection, SPARE_SPANS // 2 * span_s)
+        short = await buckets.short_of_buckets(connection, SPARE_SPANS // 2 * span_s)
+    return short or await hold_buckets_due(database)
 
 
 async def ensure_buckets(database: Database, keyring: Keyring, *, span_s: int) -> Made:
@@ -67,6 +69,7 @@ async def ensure_buckets(database: Database, keyring: Keyring, *, span_s: int) -
         existing = await spans.attached(connection)
     if longest_s is None:
         return Made(0, 0)
+    await ensure_hold_buckets(database, keyring)
     wanted = planned_spans(now, longest_s, span_s, existing)
     have = {span.span_start for span in existing if not span.leaving}
     lacking = [span for span in wanted if span.span_start not in have]

@@ -1,6 +1,6 @@
 """Erasures: asked for here, closed to readers before the answer, destroyed by the duty `purge`.
 
-Not yet here: holds, which defer an erasure.
+What a hold keeps is closed all the same; its destruction is deferred until the last hold ends.
 """
 
 from dataclasses import dataclass
@@ -9,21 +9,24 @@ from uuid import UUID
 
 from policies.reasons import Reason
 from store import ids
-from store.commitments import Identity
+from store.commitments import Identity, leaf, lookup_hash
 from store.db import Connection, Database
 from store.errors import NotFound, Unavailable
 from store.keyring import Keyring
-from store.logging import logger
 from store.queue import Queue, RunKey
-from store.services import marks
-from store.services.purge import destroy_parts
-from store.tables import erasures, operator_actions, purging, tombstones
-from store.tables.erasures import ErasureRow
+from store.services import marks, subjects
+from store.services.destroying import destroy_parts
+from store.tables import erasures, log_queue, operator_actions, purging, sources, tombstones
+from store.tables import subjects as subject_rows
+from store.tables.erasures import ErasureRow, Target
+from store.tables.subjects import Subject
 
 MOST_LISTED: Final = 200
 
 _ACCEPTED: Final = "accepted"
 _PURGING: Final = "purging"
+_DEFERRED: Final = "deferred"
+_HOLD: Final = "hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,21 @@ class Named:
     kind: str
 
 
-Asked = WholeRun | StoredPart | Named
+@dataclass(frozen=True, slots=True)
+class WholeSource:
+    """Everything that depends on a source, in whatever version; it is closed for good."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class WholeSubject:
+    """Everything about a subject of which runs have been declared until now. Its text is kept nowhere."""
+
+    subject: str
+
+
+Asked = WholeRun | StoredPart | Named | WholeSource | WholeSubject
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +95,10 @@ class Erasures:
             return await self._part(scope, asked.evidence, by)
         if isinstance(asked, WholeRun):
             return await self._run(scope, asked.run, by)
+        if isinstance(asked, WholeSource):
+            return await self._source(scope, asked.source, by)
+        if isinstance(asked, WholeSubject):
+            return await self._subject(scope, asked.subject, by)
         return await self._named(scope, asked, by)
 
     async def one(self, scope: UUID, erasure: UUID) -> ErasureRow:
@@ -100,8 +121,14 @@ class Erasures:
             target = await purging.part_of(connection, scope, evidence)
             if target is None:
                 raise NotFound
-            await destroy_parts(connection, self._keyring, [target], Reason.ERASED, wait=True)
-            return await _kept(connection, scope, target.run_uid, evidence, by)
+            return await self._close_part(connection, scope, target, by)
+
+    async def _close_part(
+        self, connection: Connection, scope: UUID, part: purging.Target, by: str
+    ) -> ErasureRow:
+        done = await destroy_parts(connection, self._keyring, [part], Reason.ERASED, wait=True)
+        state = _DEFERRED if done.deferred else _PURGING
+        return await _kept(connection, scope, Target("part", part.run_uid, part.evidence), by, state)
 
     async def _run(self, scope: UUID, run: str, by: str) -> ErasureRow:
         async with self._database.transaction() as connection:
@@ -110,18 +137,32 @@ class Erasures:
                 raise NotFound
             await purging.lock_run(connection, scope, run_uid, wait=True)
             await purging.set_run_erased(connection, scope, run_uid)
-            row = await _kept(connection, scope, run_uid, None, by)
-        await self._tell_queue(RunKey(scope, run))
+            row = await _kept(connection, scope, Target("run", run_uid), by)
+        await subjects.tell_queue(self._queue, RunKey(scope, run))
         return row
 
-    async def _tell_queue(self, key: RunKey) -> None:
-        """Lower the run for every guard; where Redis is away the writer, who reads the row, still refuses."""
-        try:
-            await self._queue.narrow_run(key, state=Reason.ERASED.value)
-        except Unavailable as outage:
-            logger().warning(
-                "queue_not_told", reason=outage.reason.value, cause=outage.cause, scope_id=key.scope
-            )
+    async def _source(self, scope: UUID, source: str, by: str) -> ErasureRow:
+        """Close the source for good; what depends on it is destroyed without the time that a revocation leaves."""
+        async with self._database.transaction() as connection:
+            found = await sources.lock(connection, scope, source, None)
+            if found is None:
+                raise NotFound
+            if not found.closed:
+                await sources.set_closed(connection, scope, source, None, closed=True)
+                told = leaf("revoke", op="revoke", si=found.source_uid, sv=None, t=found.at)
+                await log_queue.copy(connection, [(scope, told)])
+            await sources.set_erased(connection, scope, source)
+            return await _kept(connection, scope, Target("source", source=source), by)
+
+    async def _subject(self, scope: UUID, subject: str, by: str) -> ErasureRow:
+        key = self._keyring.token_key("lookup")
+        named = lookup_hash(key, "subject", scope, subject.encode())
+        async with self._database.transaction() as connection:
+            if not await subject_rows.known(connection, scope, named):
+                raise NotFound
+            row = await _kept(connection, scope, Target("subject", subject=named), by)
+        await subjects.close(self._database, self._queue, Subject(scope, named, row.requested_at))
+        return row
 
     async def _named(self, scope: UUID, named: Named, by: str) -> ErasureRow:
         """Erase by identity. What waits gets its tombstone under the run's lock, after the row was looked for.
@@ -137,12 +178,11 @@ class Erasures:
             await purging.lock_run(connection, scope, run_uid, wait=True)
             target = await purging.part_named(connection, scope, run_uid, *identity)
             if target is not None:
-                await destroy_parts(connection, self._keyring, [target], Reason.ERASED, wait=True)
-                return await _kept(connection, scope, run_uid, target.evidence, by)
+                return await self._close_part(connection, scope, target, by)
             if waiting is None or waiting.evidence is None:
                 raise NotFound
             await self._mark_waiting(connection, scope, named, waiting.evidence)
-            return await _kept(connection, scope, run_uid, waiting.evidence, by)
+            return await _kept(connection, scope, Target("part", run_uid, waiting.evidence), by, _PURGING)
 
     async def _mark_waiting(self, connection: Connection, scope: UUID, named: Named, evidence: UUID) -> None:
         key = self._keyring.token_key("lookup")
@@ -152,17 +192,23 @@ class Erasures:
 
 
 async def _kept(
-    connection: Connection, scope: UUID, run_uid: UUID, evidence: UUID | None, by: str
+    connection: Connection, scope: UUID, target: Target, by: str, state: str = _ACCEPTED
 ) -> ErasureRow:
-    before = await erasures.of_target(connection, scope, run_uid, evidence)
+    before = await erasures.of_target(connection, scope, target)
     if before is not None:
         return before
     erasure = ids.new_id()
-    state = _ACCEPTED if evidence is None else _PURGING
-    await erasures.insert(connection, scope, erasure, run_uid, evidence, state, by)
-    target = run_uid if evidence is None else evidence
-    await operator_actions.insert(connection, ids.ScopeId(scope), by, "erasure_asked", target.hex)
+    waits_for = _HOLD if state == _DEFERRED else None
+    await erasures.insert(connection, scope, erasure, target, state=state, waits_for=waits_for, by=by)
+    await operator_actions.insert(
+        connection, ids.ScopeId(scope), by, "erasure_asked", _named(target, erasure)
+    )
     row = await erasures.by_id(connection, scope, erasure)
     if row is None:
         raise Unavailable(Reason.STORE_UNAVAILABLE, "an erasure vanished")
     return row
+
+
+def _named(target: Target, erasure: UUID) -> str:
+    """Name in the record what was asked for: by ids of ours, of a subject only the erasure's."""
+    return (target.evidence or target.run_uid or erasure).hex if target.source is None else target.source

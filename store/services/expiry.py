@@ -1,8 +1,8 @@
 """Scheduled expiry: one act per bucket, whatever it holds.
 
-Reads have refused by the clock already. Scope by scope the bucket is marked and one `expire` leaf queued; when every
-bucket of the span says expired its partition goes, once; then the keys, which makes it final in every backup too.
-Rows of `parts` are not touched. A crash anywhere is continued by the next run.
+Reads have refused by the clock already. Scope by scope what is held moves out, the bucket is marked and one `expire`
+leaf queued; when every bucket of the span says expired its partition goes, once; then the keys, which makes it final in
+every backup too. Rows of `parts` are not touched, but for held ones. A crash anywhere is continued by the next run.
 
 Time: nothing is destroyed while the database's clock is behind what was seen before, and a clock that is far ahead
 finds its spans let go one by one, at most one a minute, with an alarm.
@@ -21,6 +21,8 @@ from store.keyring import Keyring
 from store.logging import logger
 from store.queue import Queue
 from store.services.buckets import when_unlocked
+from store.services.duties import each_within
+from store.services.hold_buckets import move_some
 from store.tables import buckets, leases, log_queue, spans
 from store.tables.buckets import Bucket, DueSpan
 from store.tables.spans import Span
@@ -31,6 +33,8 @@ DUTY: Final = "expiry"
 _BACK: Final = timedelta(seconds=1)
 _PACE_S: Final = 60.0
 _LOOK: Final = 2
+# What is not moved in this time is moved by the next run: a bucket with very much that is held waits for it.
+_BUDGET_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,9 @@ class Expiry:
             rows = await buckets.of_span(connection, span.span_start)
         for bucket in rows:
             if bucket.state == "live":
-                await when_unlocked(partial(self._expire, bucket))
+                await each_within(_BUDGET_S, partial(self._move, bucket))
+                if not await self._move(bucket):
+                    await when_unlocked(partial(self._expire, bucket))
         async with self.database.connection() as connection:
             if await buckets.alive_in_span(connection, span.span_start):
                 return 0
@@ -102,14 +108,25 @@ class Expiry:
         logger().info("span_expired", duty=DUTY, span=span.span_start.isoformat(), count=len(rows))
         return len(rows)
 
+    async def _move(self, bucket: Bucket) -> int:
+        """Move some of what is held out of the bucket, while others go on placing and releasing holds."""
+        async with self.database.transaction() as connection:
+            return await move_some(
+                connection, self.keyring, bucket.scope_id, bucket.bucket_id, bucket.span_start
+            )
+
     async def _expire(self, bucket: Bucket) -> None:
-        """Mark one bucket and queue its leaf, with every writer of it waited for and kept out."""
+        """Move the rest, mark the bucket and queue its leaf: writers and whoever places a hold are kept out."""
         async with self.database.transaction() as connection:
             await spans.wait_shortly(connection)
             locked = await buckets.lock_alone(connection, bucket.scope_id, bucket.bucket_id)
             now = await spans.database_now(connection)
             if locked is None or locked.state != "live" or now < locked.span_end:
                 return
+            while await move_some(
+                connection, self.keyring, locked.scope_id, locked.bucket_id, locked.span_start
+            ):
+                pass
             stored = await buckets.part_leaves(connection, locked)
             await buckets.mark_expired(connection, locked)
             entry = leaf("expire", t=now, b=bucket.bucket_id, n=stored)

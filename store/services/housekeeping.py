@@ -9,7 +9,7 @@ from store.db import Database
 from store.keyring import Keyring
 from store.logging import logger
 from store.tables import buckets, exports, months, read_counts, spans
-from store.tables.buckets import Bucket
+from store.tables.buckets import BucketKey
 
 MONTHS: Final = "months"
 BUCKET_KEYS: Final = "bucket_keys"
@@ -54,9 +54,9 @@ class BucketKeys:
             )
         return {"live": len(live), "lost": len(lost)}
 
-    async def look(self) -> tuple[Sequence[Bucket], Sequence[Bucket]]:
+    async def look(self) -> tuple[Sequence[BucketKey], Sequence[BucketKey]]:
         """Return every live bucket, and those of them that have no key."""
         have = self.keyring.bucket_keys()
         async with self.database.connection() as connection:
             live = await buckets.live(connection)
-        return live, [bucket for bucket in live if (bucket.scope_id, bucket.bucket_id) not in have]
+        return live, [bucket for bucket in live if bucket not in have]

@@ -49,7 +49,7 @@ class Outcomes:
         """Return None if these are the stored bytes, else why a repeat is refused. Decided by recomputing c."""
         async with self._database.connection() as connection:
             part = await outcomes.sealed_of(connection, scope, evidence)
-        if part is None or part.run_erased:
+        if part is None or part.run_erased or part.purge_reason is Reason.ERASED:
             return Reason.ERASED
         if part.state is not PartState.STORED or part.wrapped is None or part.wrapped_in is None:
             return _gone(part.purge_reason)

@@ -134,7 +134,8 @@ def _shown(row: PartRow, reader: Reader) -> dict[str, Any]:
 def _exact_bytes(row: PartRow) -> int | None:
     """Return the exact size while there is content for somebody: it goes with the content, not with its row."""
     facts = row.ground.facts
-    gone = facts.state is not PartState.STORED or facts.run_erased or ended(facts, row.ground.observed_at)
+    closed = facts.run_erased or facts.purge_reason is not None
+    gone = facts.state is not PartState.STORED or closed or ended(facts, row.ground.observed_at)
     return None if gone else row.exact_bytes
 
 

@@ -208,7 +208,8 @@ class RunBook:
             run_limits=scope.policy.run_limits,
             scope_limits=scope.policy.scope_limits,
             captured_parts=len(taken),
-            captured_bytes=sum(part.exact_bytes for part in taken),
+            # One that takes nothing more needs no sum, which would tell how long its content was.
+            captured_bytes=sum(part.exact_bytes for part in taken) if refusal(row) is None else 0,
             stored=[(part.exchange, part.attempt, part.kind, part.evidence) for part in taken],
             refresh_limits=True,
         )

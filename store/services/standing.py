@@ -9,7 +9,16 @@ from store.config import Settings
 from store.db import Database
 from store.keyring import Keyring
 from store.queue import Queue
-from store.services import accounting, expiry, housekeeping, intake_keys, purge, reconcile, sequencing
+from store.services import (
+    accounting,
+    expiry,
+    forgetting,
+    housekeeping,
+    intake_keys,
+    purge,
+    reconcile,
+    sequencing,
+)
 from store.services.buckets import buckets_due, ensure_buckets
 from store.services.duties import Counts, Outcome, perform
 
@@ -42,6 +51,7 @@ EVERY_S: Final[Mapping[str, int]] = {
     purge.DUTY: MINUTE_S,
     expiry.DUTY: MINUTE_S,
     sequencing.DUTY: MINUTE_S,
+    forgetting.DUTY: HOUR_S,
     housekeeping.MONTHS: HOUR_S,
     housekeeping.BUCKET_KEYS: DAY_S,
     CANARY: MINUTE_S,
@@ -63,7 +73,7 @@ class Duties:
         self._database = database
         span_s = int(settings.bucket_span.total_seconds())
         expiring = expiry.Expiry(database, keyring, queue, span_s)
-        purging = purge.Purge(database, keyring, queue)
+        purging = purge.Purge(database, keyring, queue, settings.hold_grace.total_seconds(), span_s)
         closing = reconcile.Reconcile(database, queue, settings.closing, settings.never_closed)
         sequencer = sequencing.Sequencer(database, settings.reads_lease)
 
@@ -81,6 +91,7 @@ class Duties:
             purge.DUTY: (purging.run, purging.due),
             expiry.DUTY: (expiring.run, expiring.due),
             sequencing.DUTY: (sequencer.run, sequencer.due),
+            forgetting.DUTY: (forgetting.Forgetting(database, keyring, span_s).run, None),
             housekeeping.MONTHS: (housekeeping.Months(database).run, None),
             housekeeping.BUCKET_KEYS: (housekeeping.BucketKeys(database, keyring).run, None),
         }

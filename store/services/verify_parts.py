@@ -13,6 +13,7 @@ from store.errors import Corrupt
 from store.keyring import Keyring
 from store.services import marks
 from store.tables import verify as table
+from store.tables.held_bodies import HELD
 from store.tables.verify import BodyRow, BucketRow, Key, PartRow
 
 # Above what any scope may allow; a frame that holds more is no part of ours.
@@ -35,7 +36,8 @@ def bucket_faults(row: BucketRow, attached: Collection[datetime], keyring: Keyri
     has_key = keyring.has_bucket_key(row.scope_id, row.bucket_id)
     if row.state == "live" and not has_key:
         yield "bucket_key_missing"
-    if row.state == "live" and row.span_start not in attached:
+    # What holds beyond a span has none; its partition is there by the schema.
+    if row.state == "live" and row.span_start is not None and row.span_start not in attached:
         yield "partition_missing"
     if row.state == "destroyed" and has_key:
         yield "bucket_key_left"
@@ -47,10 +49,10 @@ def faults_of(part: PartRow, body: BodyRow | None, keyring: Keyring) -> Iterator
         yield "run_missing"
     if part.bucket_state is None:
         yield "bucket_missing"
-    elif part.bucket_span != part.span_start:
+    elif part.bucket_span != part.span_start and not _moved(part):
         yield "bucket_of_another_span"
     yield from _metadata_faults(part, keyring)
-    if part.state == "stored" and part.bucket_state == "live":
+    if part.state == "stored" and (part.bucket_state == "live" or _moved(part)):
         yield from ["body_missing"] if body is None else _body_faults(part, body, keyring)
 
 
@@ -104,6 +106,11 @@ def _body_faults(part: PartRow, body: BodyRow, keyring: Keyring) -> Iterator[str
         yield "content_mismatch"
     if body.exact_bytes != len(content) or commitments.size_class(len(content)) != part.size_class:
         yield "size_mismatch"
+
+
+def _moved(part: PartRow) -> bool:
+    """Say whether its body was moved out of its span, since it is held."""
+    return part.span_start == HELD
 
 
 def _identity(part: PartRow) -> Identity:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from store.db import Connection, Record
@@ -20,6 +21,13 @@ class Bucket:
     span_start: datetime
     span_end: datetime
     state: str
+
+
+class BucketKey(NamedTuple):
+    """What names a bucket, and its key."""
+
+    scope_id: UUID
+    bucket_id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +85,9 @@ async def lock_alone(connection: Connection, scope: UUID, bucket: UUID) -> Bucke
     return _bucket(await connection.fetchrow(_SQL["lock_alone"], scope, bucket))
 
 
-async def live(connection: Connection) -> list[Bucket]:
-    """Return every bucket that has not expired."""
-    return [_of(row) for row in await connection.fetch(_SQL["live"])]
+async def live(connection: Connection) -> list[BucketKey]:
+    """Return every bucket that has not expired, those without a span included."""
+    return [BucketKey(row["scope_id"], row["bucket_id"]) for row in await connection.fetch(_SQL["live"])]
 
 
 async def next_to_expire(connection: Connection) -> Bucket | None:

@@ -33,7 +33,7 @@ WHERE scope_id = $1 AND bucket_id = $2
 FOR UPDATE
 
 -- name: live every bucket that has not expired, for the check that opens each of them
-SELECT scope_id, bucket_id, span_start, span_end, state
+SELECT scope_id, bucket_id
 FROM buckets
 WHERE state = 'live'
 ORDER BY scope_id, span_start
@@ -68,6 +68,8 @@ SELECT (SELECT count(*) FROM bodies WHERE span_start = $3 AND scope_id = $1)
         WHERE p.scope_id = $1 AND p.bucket_id = $2 AND p.state <> 'stored'
           AND NOT EXISTS (SELECT 1 FROM bodies b
                           WHERE b.span_start = $3 AND b.scope_id = $1 AND b.evidence = p.evidence))
+     + (SELECT count(*) FROM parts p  -- moved out before, since they are held
+        WHERE p.scope_id = $1 AND p.bucket_id = $2 AND p.state = 'stored' AND p.span_start = '9999-01-01 00:00:00+00')
 
 -- name: mark_expired from now on the bucket is one act away from being gone
 UPDATE buckets SET state = 'expired', expired_at = now() WHERE scope_id = $1 AND bucket_id = $2 AND state = 'live'

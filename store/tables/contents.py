@@ -69,7 +69,8 @@ async def read(connection: Connection, wanted: Collection[Key]) -> dict[Key, Rea
     """Return parts with their bodies; what is not there, or is of another scope than was said, is not in it.
 
     Two statements, since only a span that is known leads to one partition. What goes between them is found out by
-    asking again: a body that was destroyed is not one that was lost.
+    asking again: a body that was destroyed is not one that was lost, and one that is held was moved to where no span
+    drops it.
     """
     rows = await _parts(connection, wanted)
     bodies = await _bodies(connection, rows.values())
@@ -77,7 +78,9 @@ async def read(connection: Connection, wanted: Collection[Key]) -> dict[Key, Rea
     odd = [key for key, each in found.items() if each.body is None and not destroyed(each.ground.facts)]
     if odd:
         again = await _parts(connection, odd)
-        found |= {key: _row(row, None) for key, row in again.items()}
+        moved = [row for key, row in again.items() if row["span_start"] != rows[key]["span_start"]]
+        bodies = await _bodies(connection, moved)
+        found |= {key: _row(row, bodies.get(key)) for key, row in again.items()}
     return found
 
 

@@ -3,6 +3,7 @@ SELECT p.scope_id, p.evidence, p.span_start, r.run, p.exchange, p.attempt, p.kin
        p.captured_at, p.received_at, p.session, p.sequence, p.state, p.purge_reason, p.bucket_id, p.commitment,
        p.meta_commitment, p.meta_opening, p.stored_at, e.idx, e.leaf, r.retain_until, r.erased,
        b.state <> 'live' AS bucket_expired,
+       (b.state <> 'live' OR r.retain_until <= now()) AND is_held(p.scope_id, p.run_uid, p.evidence) AS held,
        s.sources, s.versions,
        CASE WHEN p.source_set IS NOT NULL THEN (
            SELECT json_agg(json_build_array(f.source, f.revoked_at IS NOT NULL, f.latest, f.audience, ARRAY(

@@ -1,7 +1,8 @@
-"""Erasures that operators asked for: accepted, purging, purged."""
+"""Erasures that operators asked for: accepted, purging, purged; or deferred, while a hold keeps something of it."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from store.db import Connection, Record
@@ -10,16 +11,28 @@ from store.tables import load
 _SQL = load("erasures")
 
 
+class Target(NamedTuple):
+    """What is to be erased: a part (with its run), a run, all that depends on a source, or all about a subject."""
+
+    kind: str
+    run_uid: UUID | None = None
+    evidence: UUID | None = None
+    source: str | None = None
+    subject: bytes | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ErasureRow:
-    """One erasure; `evidence` is None where it is a whole run's."""
+    """One erasure; `run` is None also where the run's metadata is kept no longer."""
 
     erasure_id: UUID
     target_kind: str
-    run_uid: UUID
-    run: str
+    run_uid: UUID | None
+    run: str | None
     evidence: UUID | None
+    source: str | None
     state: str
+    waits_for: str | None
     requested_at: datetime
     purged_at: datetime | None
 
@@ -28,19 +41,24 @@ Erasure = tuple[UUID, UUID]
 """A scope, and an erasure in it."""
 
 
-async def of_target(
-    connection: Connection, scope: UUID, run: UUID, evidence: UUID | None
-) -> ErasureRow | None:
+async def of_target(connection: Connection, scope: UUID, target: Target) -> ErasureRow | None:
     """Return the erasure of the same target, which was asked for before."""
-    return _row(await connection.fetchrow(_SQL["of_target"], scope, run, evidence))
+    return _row(await connection.fetchrow(_SQL["of_target"], scope, *target))
 
 
 async def insert(
-    connection: Connection, scope: UUID, erasure: UUID, run: UUID, evidence: UUID | None, state: str, by: str
-) -> None:
-    """Keep what was asked for."""
-    kind = "run" if evidence is None else "part"
-    await connection.execute(_SQL["insert"], scope, erasure, kind, run, evidence, state, by)
+    connection: Connection,
+    scope: UUID,
+    erasure: UUID,
+    target: Target,
+    *,
+    state: str,
+    waits_for: str | None,
+    by: str,
+) -> datetime:
+    """Keep what was asked for; return when."""
+    at: datetime = await connection.fetchval(_SQL["insert"], scope, erasure, *target, state, waits_for, by)
+    return at
 
 
 async def by_id(connection: Connection, scope: UUID, erasure: UUID) -> ErasureRow | None:
@@ -58,15 +76,20 @@ async def begin(connection: Connection) -> None:
     await connection.execute(_SQL["begin"])
 
 
-async def open_for_s(connection: Connection) -> dict[Erasure, float]:
-    """Return how long ago each erasure was asked for that is worked on, by database time."""
-    rows = await connection.fetch(_SQL["open"])
+async def uncleared_for_s(connection: Connection) -> dict[Erasure, float]:
+    """Return how long ago each erasure was asked for of which the queue may hold something, by database time."""
+    rows = await connection.fetch(_SQL["uncleared"])
     return {(row["scope_id"], row["erasure_id"]): row["age_s"] for row in rows}
 
 
-async def set_purged(connection: Connection, erasure: Erasure) -> None:
-    """Answer it as purged from now on, if no part of it is left."""
-    await connection.execute(_SQL["set_purged"], *erasure)
+async def set_cleared(connection: Connection, erasure: Erasure) -> None:
+    """Say that neither the queue nor its file holds anything of it."""
+    await connection.execute(_SQL["set_cleared"], *erasure)
+
+
+async def settle(connection: Connection) -> None:
+    """Say of every erasure how far it is, and answer it as purged if nothing of it is left."""
+    await connection.execute(_SQL["settle"])
 
 
 def _row(row: Record | None) -> ErasureRow | None:
@@ -75,6 +98,6 @@ def _row(row: Record | None) -> ErasureRow | None:
 
 def _of(row: Record) -> ErasureRow:
     return ErasureRow(
-        row["erasure_id"], row["target_kind"], row["run_uid"], row["run"], row["evidence"], row["state"],
-        row["requested_at"], row["purged_at"],
+        row["erasure_id"], row["target_kind"], row["run_uid"], row["run"], row["evidence"], row["source"],
+        row["state"], row["waits_for"], row["requested_at"], row["purged_at"],
     )  # fmt: skip

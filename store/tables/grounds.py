@@ -45,8 +45,7 @@ def ground_of(row: Record, *, body_present: bool) -> Ground:
             retain_until=row["retain_until"],
             bucket_expired=row["bucket_expired"],
             body_present=body_present,
-            # No hold can be placed yet.
-            held=False,
+            held=row["held"],
             run_erased=row["erased"],
         ),
         bindings=_bindings(row),

@@ -59,6 +59,7 @@ SELECT p.evidence, r.run, p.exchange, p.attempt, p.kind, p.size_class, p.media_t
        p.captured_at, p.received_at, p.stored_at, p.session, p.sequence, p.state, p.purge_reason,
        r.retain_until, r.erased, r.labels,
        b.state <> 'live' AS bucket_expired,
+       (b.state <> 'live' OR r.retain_until <= now()) AND is_held(p.scope_id, p.run_uid, p.evidence) AS held,
        coalesce(a.dispatch, 'unknown') AS dispatch, coalesce(a.settlement, 'unknown') AS settlement,
        s.sources, s.versions,
        CASE WHEN p.source_set IS NOT NULL THEN (

@@ -104,14 +104,19 @@ async def part_named(
     return None if row is None else _target(row)
 
 
-async def of_erased_runs(connection: Connection, limit: int) -> list[Target]:
-    """Return parts of runs whose erasure was asked for."""
-    return [_target(row) for row in await connection.fetch(_SQL["of_erased_runs"], limit)]
+async def of_erasures(connection: Connection, limit: int) -> list[Target]:
+    """Return parts whose erasure was asked for, alone or with others, and which nothing holds."""
+    return [_target(row) for row in await connection.fetch(_SQL["of_erasures"], limit)]
 
 
-async def of_shortened_runs(connection: Connection, limit: int) -> list[Target]:
-    """Return parts whose run expired, and whose bucket does so a whole span or more later."""
-    return [_target(row) for row in await connection.fetch(_SQL["of_shortened_runs"], limit)]
+async def close(connection: Connection, scope: UUID, run: UUID, evidence: Sequence[UUID]) -> None:
+    """Refuse parts of one locked run whose erasure a hold defers."""
+    await connection.execute(_SQL["close"], scope, run, list(evidence))
+
+
+async def of_shortened_runs(connection: Connection, until: datetime, limit: int) -> list[Target]:
+    """Return parts whose run expired by then, and whose bucket does so a whole span or more later; no held ones."""
+    return [_target(row) for row in await connection.fetch(_SQL["of_shortened_runs"], limit, until)]
 
 
 async def shortened_done(connection: Connection, quiet_s: float) -> None:
@@ -132,13 +137,15 @@ async def closed_sources(connection: Connection) -> list[ClosedSource]:
     ]
 
 
-async def of_source(connection: Connection, closed: ClosedSource, limit: int) -> list[Target]:
-    """Return parts that depend on what was closed and are still there."""
+async def of_source(
+    connection: Connection, closed: ClosedSource, limit: int, *, held: bool = False
+) -> list[Target]:
+    """Return parts that depend on what was closed and are still there; those that are held only if asked for."""
     if closed.version is None:
-        rows = await connection.fetch(_SQL["of_source"], closed.scope_id, closed.source, limit)
+        rows = await connection.fetch(_SQL["of_source"], closed.scope_id, closed.source, limit, held)
     else:
         rows = await connection.fetch(
-            _SQL["of_version"], closed.scope_id, closed.source, closed.version, limit
+            _SQL["of_version"], closed.scope_id, closed.source, closed.version, limit, held
         )
     return [_target(row) for row in rows]
 
@@ -176,9 +183,10 @@ async def with_bodies(connection: Connection, scope: UUID, limit: int) -> dict[d
 
 async def delete_bodies(
     connection: Connection, span_start: datetime, scope: UUID, evidence: Sequence[UUID]
-) -> None:
-    """T2 of parts of one span."""
-    await connection.execute(_SQL["delete_bodies"], span_start, scope, list(evidence))
+) -> set[UUID]:
+    """T2 of parts of one span; return the buckets whose keys wrapped them."""
+    rows = await connection.fetch(_SQL["delete_bodies"], span_start, scope, list(evidence))
+    return {row["bucket_id"] for row in rows}
 
 
 async def without_bodies(connection: Connection, scope: UUID, limit: int) -> list[Bodiless]:
@@ -189,13 +197,23 @@ async def without_bodies(connection: Connection, scope: UUID, limit: int) -> lis
     ]
 
 
-async def done(connection: Connection, scope: UUID, evidence: Sequence[UUID]) -> int:
-    """T4; return how many were not so yet."""
-    return len(await connection.fetch(_SQL["done"], scope, list(evidence)))
+async def runs_of(connection: Connection, scope: UUID, evidence: Sequence[UUID]) -> list[str]:
+    """Return what callers name the runs of these parts."""
+    return [row["run"] for row in await connection.fetch(_SQL["runs_of"], scope, list(evidence))]
+
+
+async def set_destroyed_parts(connection: Connection, scope: UUID, evidence: Sequence[UUID]) -> int:
+    """Say that no copy of ours is left of these; return of how many that was not known."""
+    return len(await connection.fetch(_SQL["set_destroyed"], scope, list(evidence)))
+
+
+async def done(connection: Connection, scope: UUID, limit: int) -> int:
+    """T4 of parts of which no copy is left and whose purge the log says; return of how many."""
+    return len(await connection.fetch(_SQL["done"], scope, limit))
 
 
 async def due(connection: Connection) -> bool:
-    """Say whether anything is asked for or on its way out."""
+    """Say whether anything is asked for, or on its way out and not only waiting for the log to be published."""
     return bool(await connection.fetchval(_SQL["due"]))
 
 

@@ -27,18 +27,24 @@ SELECT scope_id, run_uid, evidence, bucket_id
 FROM parts
 WHERE scope_id = $1 AND run_uid = $2 AND exchange = $3 AND attempt = $4 AND kind = $5
 
--- name: of_erased_runs parts of runs whose erasure was asked for, those first that were asked for first
-SELECT e.scope_id, e.run_uid, p.evidence, p.bucket_id
+-- name: of_erasures parts whose erasure was asked for and which nothing holds, those first that were asked for first
+SELECT p.scope_id, p.run_uid, p.evidence, q.bucket_id
 FROM erasures e
 CROSS JOIN LATERAL (
-    SELECT p.evidence, p.bucket_id
-    FROM parts p
-    WHERE p.scope_id = e.scope_id AND p.run_uid = e.run_uid AND p.state IN ('stored', 'lost_in_restore')
+    SELECT p.scope_id, p.run_uid, p.evidence
+    FROM erasure_parts(e) AS p
+    WHERE p.state IN ('stored', 'lost_in_restore') AND NOT is_held(p.scope_id, p.run_uid, p.evidence)
     LIMIT $1
 ) AS p
-WHERE e.state <> 'purged' AND e.target_kind = 'run'
+JOIN parts q ON q.scope_id = p.scope_id AND q.evidence = p.evidence
+WHERE e.state <> 'purged'
 ORDER BY e.scope_id, e.requested_at
 LIMIT $1
+
+-- name: close parts of one locked run whose erasure a hold defers: from the commit on they are refused
+UPDATE parts SET purge_reason = 'erased'
+WHERE scope_id = $1 AND run_uid = $2 AND evidence = ANY($3::uuid[]) AND state IN ('stored', 'lost_in_restore')
+  AND purge_reason IS NULL
 
 -- name: of_shortened_runs parts in a bucket that expires a whole span or more after their run, which was shortened since
 SELECT r.scope_id, r.run_uid, p.evidence, p.bucket_id
@@ -47,14 +53,14 @@ CROSS JOIN LATERAL (
     SELECT p.evidence, p.bucket_id
     FROM parts p JOIN buckets b ON b.scope_id = p.scope_id AND b.bucket_id = p.bucket_id
     WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid AND p.state = 'stored'
-      AND b.state = 'live' AND b.span_start > r.retain_until
+      AND b.state = 'live' AND b.span_start > r.retain_until AND NOT is_held(p.scope_id, p.run_uid, p.evidence)
     LIMIT $1
 ) AS p
-WHERE r.destroy_from <= now()
+WHERE r.destroy_from <= $2
 ORDER BY r.destroy_from, r.scope_id, r.run_uid
 LIMIT $1
 
--- name: shortened_done runs of which no such part is left, nor can come: their last writer is done long ago
+-- name: shortened_done held ones included: runs of which no such part is left, nor can come: their last writer is done long ago
 UPDATE runs r SET destroy_from = NULL
 WHERE r.destroy_from <= now() - make_interval(secs => $1)
   AND NOT EXISTS (
@@ -74,20 +80,22 @@ FROM source_versions v JOIN scopes c ON c.scope_id = v.scope_id
 WHERE v.withdrawn_at IS NOT NULL AND NOT v.destroyed
 ORDER BY v.scope_id, v.source, v.version
 
--- name: of_source parts that depend on a source, on any of its versions or none, and have not gone with their bucket
+-- name: of_source parts that depend on a source, on any of its versions or none, and have not gone with their bucket; $4 also held ones
 SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
 FROM source_sets t JOIN buckets b ON b.scope_id = t.scope_id
 JOIN parts p ON p.scope_id = t.scope_id AND p.source_set = t.set_id AND p.bucket_id = b.bucket_id
 WHERE t.scope_id = $1 AND t.sources @> ARRAY[$2::text] AND b.state = 'live' AND p.state = 'stored' AND p.source_set IS NOT NULL
+  AND ($4 OR NOT is_held(p.scope_id, p.run_uid, p.evidence))
 LIMIT $3
 
--- name: of_version the same for parts that are bound to one version of a source
+-- name: of_version the same for parts that are bound to one version of a source; $5 also held ones
 SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
 FROM source_sets t JOIN buckets b ON b.scope_id = t.scope_id
 JOIN parts p ON p.scope_id = t.scope_id AND p.source_set = t.set_id AND p.bucket_id = b.bucket_id
 WHERE t.scope_id = $1 AND t.sources @> ARRAY[$2::text] AND b.state = 'live' AND p.state = 'stored' AND p.source_set IS NOT NULL
   AND EXISTS (SELECT 1 FROM unnest(t.sources, t.versions) AS s (source, version)
               WHERE s.source = $2 AND s.version = $3)
+  AND ($5 OR NOT is_held(p.scope_id, p.run_uid, p.evidence))
 LIMIT $4
 
 -- name: still_revoked the source is closed since then, and stays so until the transaction ends
@@ -122,24 +130,46 @@ LIMIT $2
 FOR UPDATE OF p SKIP LOCKED
 
 -- name: delete_bodies T2 of parts of one span: wrapped secret, size and ciphertext
-DELETE FROM bodies WHERE span_start = $1 AND scope_id = $2 AND evidence = ANY($3::uuid[])
+DELETE FROM bodies WHERE span_start = $1 AND scope_id = $2 AND evidence = ANY($3::uuid[]) RETURNING bucket_id
 
 -- name: without_bodies parts on their way out whose body is gone, by how long ago they were marked
 SELECT p.evidence, p.span_start, p.purge_reason, extract(epoch FROM now() - p.purging_at)::float8 AS age_s
 FROM parts p
-WHERE p.scope_id = $1 AND p.state = 'purging'
+WHERE p.scope_id = $1 AND p.state = 'purging' AND p.purged_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM bodies b
                   WHERE b.span_start = p.span_start AND b.scope_id = p.scope_id AND b.evidence = p.evidence)
 ORDER BY p.purging_at
 LIMIT $2
 
--- name: done T4
-UPDATE parts SET state = 'purged', purged_at = now()
-WHERE scope_id = $1 AND evidence = ANY($2::uuid[]) AND state = 'purging'
+-- name: runs_of which runs these parts are of
+SELECT DISTINCT r.run
+FROM parts p JOIN runs r ON r.scope_id = p.scope_id AND r.run_uid = p.run_uid
+WHERE p.scope_id = $1 AND p.evidence = ANY($2::uuid[])
+
+-- name: set_destroyed no copy of ours is left of these parts; their state says so once the log does
+UPDATE parts SET purged_at = now()
+WHERE scope_id = $1 AND evidence = ANY($2::uuid[]) AND state = 'purging' AND purged_at IS NULL
+RETURNING evidence
+
+-- name: done T4, of parts of which no copy is left and whose purge leaf is published
+UPDATE parts SET state = 'purged'
+WHERE scope_id = $1 AND state = 'purging' AND evidence IN (
+    SELECT p.evidence
+    FROM parts p
+    JOIN log_entries l ON l.subject = p.evidence AND l.kind = 'purge' AND l.scope_id = p.scope_id
+    WHERE p.scope_id = $1 AND p.state = 'purging' AND p.purged_at IS NOT NULL
+      AND l.idx < (SELECT published_size FROM log_state)
+    LIMIT $2)
 RETURNING evidence
 
 -- name: due whether there is anything that cannot wait for the next minute
-SELECT EXISTS (SELECT 1 FROM erasures WHERE state <> 'purged') OR EXISTS (SELECT 1 FROM parts WHERE state = 'purging')
+SELECT EXISTS (SELECT 1 FROM erasures WHERE state = 'accepted' OR (state = 'purging' AND waits_for IS DISTINCT FROM 'publication'))
+    OR EXISTS (SELECT 1 FROM parts WHERE state = 'purging' AND purged_at IS NULL)
+    OR EXISTS (SELECT 1
+               FROM (SELECT scope_id, evidence FROM parts WHERE state = 'purging' AND purged_at IS NOT NULL
+                     ORDER BY scope_id, purging_at LIMIT 1) AS p
+               JOIN log_entries l ON l.subject = p.evidence AND l.kind = 'purge' AND l.scope_id = p.scope_id
+               WHERE l.idx < (SELECT published_size FROM log_state))
 
 -- name: oldest_purging since when content that is refused for good is on its way out
-SELECT min(purging_at) FROM parts WHERE state = 'purging'
+SELECT min(purging_at) FROM parts WHERE state = 'purging' AND purged_at IS NULL

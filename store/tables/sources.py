@@ -102,6 +102,11 @@ async def lock(connection: Connection, scope: UUID, source: str, version: int | 
     return Locked(row["source_uid"], one["closed"], one["destroyed"] or row["destroyed"], row["at"])
 
 
+async def set_erased(connection: Connection, scope: UUID, source: str) -> None:
+    """Close a source that is locked for good."""
+    await connection.execute(_SQL["set_erased"], scope, source)
+
+
 async def set_closed(
     connection: Connection, scope: UUID, source: str, version: int | None, *, closed: bool
 ) -> None:

@@ -20,8 +20,8 @@ UPDATE source_versions SET withdrawn_at = now()
 WHERE scope_id = $1 AND source = $2 AND version < $3 AND withdrawn_at IS NULL
 RETURNING version
 
--- name: lock one source, held until the transaction ends
-SELECT source_uid, latest, revoked_at IS NOT NULL AS revoked, destroyed, now() AS at
+-- name: lock one source, held until the transaction ends; one that was erased can be opened no more than a destroyed one
+SELECT source_uid, latest, revoked_at IS NOT NULL AS revoked, destroyed OR erased_at IS NOT NULL AS destroyed, now() AS at
 FROM sources
 WHERE scope_id = $1 AND source = $2
 FOR UPDATE
@@ -33,6 +33,9 @@ WHERE scope_id = $1 AND source = $2 AND version = $3
 
 -- name: set_revoked close the whole source or open it again
 UPDATE sources SET revoked_at = CASE WHEN $3 THEN now() END WHERE scope_id = $1 AND source = $2
+
+-- name: set_erased close the whole source for good
+UPDATE sources SET erased_at = coalesce(erased_at, now()) WHERE scope_id = $1 AND source = $2
 
 -- name: set_withdrawn close one version or open it again
 UPDATE source_versions SET withdrawn_at = CASE WHEN $4 THEN now() END

@@ -1,10 +1,11 @@
--- name: attached the partitions of `bodies` with their bounds; `leaving` is one whose detaching was interrupted
+-- name: attached the partitions of `bodies` with their bounds; `leaving` is one whose detaching was interrupted; the one of
+-- held bodies is no span's
 SELECT c.relname AS name,
        substring(pg_get_expr(c.relpartbound, c.oid) FROM 'FROM \(''([^'']+)''\)')::timestamptz AS span_start,
        substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''([^'']+)''\)')::timestamptz AS span_end,
        i.inhdetachpending AS leaving
 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-WHERE i.inhparent = 'bodies'::regclass
+WHERE i.inhparent = 'bodies'::regclass AND c.relname <> 'bodies_253370764800'
 ORDER BY span_start
 
 -- name: stray tables of the schema that are no partition: detached, and not dropped yet

@@ -93,11 +93,11 @@ class Committed(NamedTuple):
 
 
 class BucketRow(NamedTuple):
-    """A bucket."""
+    """A bucket; one that holds beyond spans has none."""
 
     scope_id: UUID
     bucket_id: UUID
-    span_start: datetime
+    span_start: datetime | None
     state: str
 
 

@@ -243,6 +243,11 @@ async def erased(way: Journey, runtime: Capturing) -> None:
     asked = (await way.client.post("/v1/erasures", json={"run": runtime.run}, headers=operator)).json()
     await way.client.get(f"/v1/erasures/{asked['erasure_id']}", headers=operator)
     await way.client.get("/v1/erasures", headers=operator)
+    kept = {"run": runtime.run, "reason": "matter 7"}
+    hold = (await way.client.post("/v1/holds", json=kept, headers=operator)).json()["hold_id"]
+    await way.client.get(f"/v1/holds/{hold}", headers=operator)
+    await way.client.get("/v1/holds", headers=operator)
+    await way.client.post(f"/v1/holds/{hold}/release", headers=operator)
     closing = {"sessions": {"s-1": 5, "s-2": None}}
     await way.client.post(f"/v1/runs/{runtime.run}/close", json=closing, headers=runtime.key)
 

@@ -18,6 +18,7 @@ from store.services.purge import Purge
 from store.wiring import canary_of, duties_of, open_services
 from tests.support.api import Api, bearer, problem, running, settings_for
 from tests.support.duties import duties_database, execute, keyring_of, new_parts, new_run, scalar
+from tests.support.publication import publish_at_once
 from workers.writer import Writer
 
 DAY = 86_400
@@ -53,6 +54,7 @@ async def test_an_erasure_from_being_asked_to_being_purged(
     operator = bearer(await api.key(Role.OPERATOR, scope))
     run = await new_run(database_url, scope, retain_until=datetime.now(UTC) + timedelta(days=1), run="r-1")
     part, _ = await new_parts(database_url, scope, run, 2)
+    await publish_at_once(database_url)
 
     first = await api.client.post("/v1/erasures", json={"part": str(part)}, headers=operator)
     again = await api.client.post("/v1/erasures", json={"part": str(part)}, headers=operator)
@@ -85,7 +87,12 @@ async def test_an_erasure_from_being_asked_to_being_purged(
         ({"run": "r-1", "part": str(uuid4())}, 400, "malformed_request"),
         ({"run": "../r"}, 400, "malformed_request"),
         ({}, 400, "malformed_request"),
-        ({"source": "s"}, 400, "malformed_request"),
+        ({"source": "s"}, 404, "not_found"),
+        ({"subject": "nobody"}, 404, "not_found"),
+        ({"source": "s", "subject": "somebody"}, 400, "malformed_request"),
+        ({"source": "s", "exchange": "x"}, 400, "malformed_request"),
+        ({"subject": "\u0000"}, 400, "malformed_request"),
+        ({"object": "s"}, 400, "malformed_request"),
     ],
 )
 async def test_what_cannot_be_erased_says_why(

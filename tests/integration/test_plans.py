@@ -195,7 +195,7 @@ async def test_the_purge_looks_at_few_parts_of_the_first_runs_that_were_shortene
         "UPDATE runs SET retain_until = now() - interval '30 days', narrowed_at = now(),"
         " destroy_from = CASE WHEN run LIKE '%7' THEN now() - interval '1 minute' END",
     )
-    plan = await seeded.plan(PURGING["of_shortened_runs"], 50)
+    plan = await seeded.plan(PURGING["of_shortened_runs"], 50, datetime.now(UTC))
     assert "runs_shortened" in plan, plan
     assert not scans(plan), plan
     assert most_rows(plan) <= 100, plan
@@ -207,7 +207,7 @@ async def test_the_purge_finds_what_a_source_closed_without_what_is_gone(seeded)
     )
     await execute(seeded.url, "ANALYZE parts")
     for query, more in (("of_source", ()), ("of_version", (1,))):
-        plan = await seeded.plan(PURGING[query], seeded.scope, "doc-10", *more, 50)
+        plan = await seeded.plan(PURGING[query], seeded.scope, "doc-10", *more, 50, False)
         assert "parts_by_source" in plan, plan
         assert not scans(plan), plan
         assert most_rows(plan) == 50, plan

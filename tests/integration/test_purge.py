@@ -34,8 +34,15 @@ from tests.support.duties import (
     new_scope,
     scalar,
 )
+from tests.support.publication import publish_at_once
 
 DAY = 86_400
+
+
+@pytest.fixture(autouse=True)
+async def published(database_url: str) -> None:
+    """Nothing here waits for the proof log but what says so."""
+    await publish_at_once(database_url)
 
 
 @pytest.fixture
@@ -420,8 +427,8 @@ async def test_a_source_that_is_restored_just_in_time_keeps_its_parts(
     await execute(database_url, "UPDATE sources SET revoked_at = now() - interval '2 hours'")
     select = purging.of_source
 
-    async def restored_meanwhile(connection, closed, limit):
-        found = await select(connection, closed, limit)
+    async def restored_meanwhile(connection, closed, limit, *, held=False):
+        found = await select(connection, closed, limit, held=held)
         await execute(database_url, "UPDATE sources SET revoked_at = NULL")
         return found
 
@@ -433,7 +440,10 @@ async def test_a_source_that_is_restored_just_in_time_keeps_its_parts(
 # --- crashes and company
 
 
-STEPS = ["mark", "leave", "copy", "delete_bodies", "reclaim_space", "rewrite_file", "done", "set_purged"]
+STEPS = [
+    "mark", "leave", "copy", "delete_bodies", "reclaim_space", "rewrite_file", "set_destroyed_parts", "set_cleared",
+    "done", "settle",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -458,7 +468,8 @@ async def test_a_crash_at_any_step_leaves_it_refused_and_is_continued(
         "copy": log_queue,
         "reclaim_space": service,
         "rewrite_file": queue,
-        "set_purged": table,
+        "set_cleared": table,
+        "settle": table,
     }
     with monkeypatch.context() as patch:
         patch.setattr(places.get(step, purging), step, crash)

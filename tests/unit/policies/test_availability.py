@@ -136,7 +136,7 @@ def test_a_part_without_sources_needs_no_clearance():
         (Role.REVIEWER, True, True),
         (Role.CUSTODIAN, True, True),
         (Role.AUDITOR, True, False),
-        (Role.OPERATOR, False, False),
+        (Role.OPERATOR, True, False),
     ],
 )
 def test_what_roles_see(role: Role, metadata: bool, content: bool):

@@ -1,0 +1,88 @@
+"""When metadata is kept no longer: of each identity a keyed hash stays, so that it is never taken again; the rest goes.
+
+A run goes as a whole: when it has been closed for as long as its scope keeps metadata, its retention is over, and
+nothing of it is held, readable or on its way out. From then on it is `not_found`, whatever it is asked by. The log
+keeps its leaves, which name nothing but ids of ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from policies.reasons import Reason
+from store.commitments import Identity
+from store.db import Connection, Database
+from store.keyring import Keyring
+from store.services import marks
+from store.services.duties import each_within
+from store.services.pacing import DAY_S, horizon
+from store.tables import forgetting, holds, purging, tombstones
+from store.tables.forgetting import DueRun, LeftPart
+
+DUTY: Final = "metadata"
+
+_RUNS: Final = 200
+_PARTS: Final = 2_000
+_SETS: Final = 1_000
+_BUDGET_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What the duty works with; `database` acts as the duties, who may delete nothing by themselves."""
+
+    database: Database
+    keyring: Keyring
+    span_s: int = DAY_S
+
+    async def run(self) -> Mapping[str, int]:
+        """Forget runs as far as the time allows, then what nobody refers to any more."""
+        until = await horizon(self.database, DUTY, self.span_s)
+        if until is None:
+            return {"clock_back": 1}
+        runs = await each_within(_BUDGET_S, partial(self._some, until))
+        async with self.database.connection() as connection:
+            reasons = await holds.forget_reasons(connection)
+            scopes = await forgetting.scopes(connection)
+        sets = 0
+        for scope in scopes:
+            async with self.database.connection() as connection:
+                sets += await forgetting.forget_source_sets(connection, scope, _SETS)
+        return {"runs": runs, "reasons": reasons, "sets": sets}
+
+    async def _some(self, until: datetime) -> int:
+        async with self.database.connection() as connection:
+            due = await forgetting.due_runs(connection, until, _RUNS)
+        return sum([await self._forget(run) for run in due])
+
+    async def _forget(self, run: DueRun) -> bool:
+        """Forget a run, some parts at a time; one that somebody else has now is left for the next time."""
+        while True:
+            async with self.database.transaction() as connection:
+                await purging.lock_scope(connection, run.scope_id)
+                locked = await purging.lock_run(connection, run.scope_id, run.run_uid, wait=False)
+                if locked is None or not await forgetting.may(connection, run):
+                    return False
+                parts = await forgetting.parts_of_run(connection, run, _PARTS)
+                if not parts:
+                    await forgetting.forget_run(connection, run)
+                    return True
+                await self._leave_marks(connection, run, parts)
+                await forgetting.forget_parts(connection, run, [part.evidence for part in parts])
+
+    async def _leave_marks(self, connection: Connection, run: DueRun, parts: Sequence[LeftPart]) -> None:
+        """Leave what makes a late write impossible; a mark of before keeps its reason."""
+        key = self.keyring.token_key("lookup")
+        for reason in (Reason.ERASED, Reason.RETENTION_EXPIRED):
+            found = []
+            for part in parts:
+                if (part.purge_reason is Reason.ERASED) != (reason is Reason.ERASED):
+                    continue
+                identity = Identity(run.scope_id, run.run, part.exchange, part.attempt, part.kind)
+                found += [
+                    marks.evidence_mark(key, run.scope_id, part.evidence),
+                    marks.identity_mark(key, identity),
+                ]
+            await tombstones.leave(connection, run.scope_id, found, reason)
