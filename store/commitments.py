@@ -11,6 +11,7 @@ from store.encoding import Identity, Keyed, canonical_json, lp
 from store.envelope import (
     INTAKE_VERSION,
     SECRET_BYTES,
+    Intake,
     IntakeKey,
     Wrapping,
     bound,
@@ -27,7 +28,6 @@ from store.envelope import (
     seal_intake,
     seal_part,
     secret_aad,
-    take_in,
     unwrap_secret,
     wrap_secret,
 )
@@ -38,6 +38,7 @@ __all__ = [
     "INTAKE_VERSION",
     "SECRET_BYTES",
     "Identity",
+    "Intake",
     "IntakeKey",
     "Keyed",
     "Wrapping",
@@ -71,7 +72,6 @@ __all__ = [
     "seal_part",
     "secret_aad",
     "size_class",
-    "take_in",
     "unwrap_secret",
     "wrap_secret",
 ]

@@ -3,7 +3,6 @@
 The additional data holds identity only, nothing that can change: what is moved to another row does not open.
 """
 
-import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -35,7 +34,6 @@ _SAME_INFO: Final = b"custody/v1/same"
 _PART_LABEL: Final = b"custody/v1/part"
 _SECRET_LABEL: Final = b"custody/v1/ps"
 
-_INTAKE_PREFIX: Final = INTAKE_VERSION.to_bytes(1)
 _INTAKE_BOUND: Final = lp(_INTAKE_INFO)
 _PART_BOUND: Final = lp(_PART_LABEL)
 
@@ -128,16 +126,29 @@ def seal_intake(
     key: IntakeKey, frame: bytes, identity: Identity, evidence: UUID, salt: bytes | None = None
 ) -> bytes:
     """Encrypt a frame for the queue: version ‖ key id ‖ salt ‖ ciphertext. `salt` is for vectors only."""
-    return _seal_intake(key, frame, intake_aad(identity, evidence), salt or ids.secret(_SALT))
+    return Intake(key).seal(frame, bound(identity.named(), evidence), salt)
 
 
-def take_in(
-    key: IntakeKey, frame: bytes, content: bytes, identity: Identity, evidence: UUID
-) -> tuple[bytes, bytes]:
-    """Return what `seal_intake` makes of a frame, and the `intake_digest` of its content."""
-    named = identity.named()
-    sealed = _seal_intake(key, frame, _INTAKE_BOUND + bound(named, evidence), ids.secret(_SALT))
-    return sealed, _intake_digest(key, content, named)
+class Intake:
+    """Seals many bodies for the queue under one hour's key. Holds the key: not to be kept longer than keys may be."""
+
+    __slots__ = ("_keyed", "_prefix", "key_id")
+
+    def __init__(self, key: IntakeKey) -> None:
+        self.key_id = key.key_id
+        self._keyed = Keyed(key.secret)
+        self._prefix = INTAKE_VERSION.to_bytes(1) + key.key_id
+
+    def seal(self, frame: bytes, bound_to: bytes, salt: bytes | None = None) -> bytes:
+        """Encrypt a frame as `seal_intake` does; `bound_to` is what `bound` joins."""
+        salt = salt or ids.secret(_SALT)
+        key = self._keyed.digest(b"".join((_INTAKE_INFO, salt, b"\x01")))
+        sealed = AESGCM(key).encrypt(_INTAKE_NONCE, frame, _INTAKE_BOUND + bound_to)
+        return b"".join((self._prefix, salt, sealed))
+
+    def digest(self, content: bytes, named: bytes) -> bytes:
+        """Do as `intake_digest` does; `named` is the identity, joined."""
+        return self._keyed.digest(b"".join((_SAME_INFO, named, content)))[:8]
 
 
 def open_intake(lookup: Callable[[bytes], bytes], sealed: bytes, identity: Identity, evidence: UUID) -> bytes:
@@ -165,16 +176,7 @@ def intake_key_id(sealed: bytes) -> bytes:
 
 def intake_digest(key: IntakeKey, content: bytes, identity: Identity) -> bytes:
     """Return 8 bytes by which a repeat is known while queued; equal contents elsewhere share nothing."""
-    return _intake_digest(key, content, identity.named())
-
-
-def _intake_digest(key: IntakeKey, content: bytes, named: bytes) -> bytes:
-    return hmac.digest(key.secret, b"".join((_SAME_INFO, named, content)), "sha256")[:8]
-
-
-def _seal_intake(key: IntakeKey, frame: bytes, aad: bytes, salt: bytes) -> bytes:
-    sealed = AESGCM(hkdf_expand(key.secret, _INTAKE_INFO + salt)).encrypt(_INTAKE_NONCE, frame, aad)
-    return b"".join((_INTAKE_PREFIX, key.key_id, salt, sealed))
+    return Intake(key).digest(content, identity.named())
 
 
 def _open(key: bytes, nonce: bytes, sealed: bytes, aad: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -38,6 +39,7 @@ async def write(settings: Settings) -> None:
     """Write until SIGTERM or SIGINT; what is under way then is finished, the rest stays queued."""
     stop = _told_to_stop()
     async with open_services(settings) as services:
+        _collect_seldom()
         await Writer.of(services.settings, services.database, services.keyring, services.queue).run(stop)
 
 
@@ -46,6 +48,12 @@ async def publish(settings: Settings) -> None:
     stop = _told_to_stop()
     async with open_publishing(settings) as (database, publishing):
         await Publisher(database, publishing).run(stop)
+
+
+def _collect_seldom() -> None:
+    """Look for circles of garbage once in many batches: a batch makes none, but as many objects as call for a look."""
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
 
 
 def _told_to_stop() -> asyncio.Event:

@@ -26,6 +26,11 @@ from workers.suspects import GRACE, Suspects
 # How long what was begun may take once the writer is told to stop.
 FINISH_S: Final = 10.0
 
+# A transaction locks and reads anew whatever its parts have in common, so that under load larger ones cost less. They
+# are only made of small parts: what is taken is held in memory several times over.
+_MOST_BATCHES: Final = 4
+_LARGE_BYTES: Final = 2 * 1024 * 1024
+
 _LANES: Final = 2
 _BLOCK_MS: Final = 1_000
 _SHORTEST_PAUSE_S: Final = 0.1
@@ -118,6 +123,7 @@ class Lane:
         self._shard = shard
         self._consumer = consumer
         self._reclaim_at = monotonic()
+        self._many = pace.batch
 
     async def run(self, stop: asyncio.Event) -> None:
         """Take and write until told to stop."""
@@ -144,7 +150,18 @@ class Lane:
                 self._reclaim_at = monotonic() + self._pace.reclaim_every_s
             if entries:
                 return entries
-        return await self._queue.take(self._shard, self._consumer, self._pace.batch, _BLOCK_MS)
+        entries = await self._queue.take(self._shard, self._consumer, self._many, _BLOCK_MS)
+        self._many = self._how_many_next(entries)
+        return entries
+
+    def _how_many_next(self, entries: Sequence[Entry]) -> int:
+        """Return up to twice as many as were taken, while so many wait and are small; else as many as usual."""
+        usual = self._pace.batch
+        if len(entries) < self._many:
+            return usual
+        size_bytes = sum(len(entry.sealed or b"") for entry in entries) or 1
+        fitting = len(entries) * _LARGE_BYTES // size_bytes
+        return max(usual, min(2 * self._many, _MOST_BATCHES * usual, fitting))
 
     async def _write(self, entries: Sequence[Entry], stop: asyncio.Event) -> None:
         usual = [entry for entry in entries if entry.deliveries <= self._pace.max_deliveries]

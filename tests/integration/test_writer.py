@@ -1,6 +1,7 @@
 """The writer between queue and database: settled only after the commit, and nothing lost on the way."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -62,6 +63,29 @@ async def test_two_writers_side_by_side_store_everything_once(house: House, queu
 
     assert await house.count("parts") == await house.count("bodies") == await house.count("log_queue") == 400
     await nothing_reserved(queue)
+
+
+@pytest.mark.parametrize(("content", "most"), [(b"small", 32), (os.urandom(250_000), 8)])
+async def test_where_much_waits_small_parts_are_taken_in_larger_batches(
+    house: House, queue: Queue, monkeypatch: pytest.MonkeyPatch, content: bytes, most: int
+) -> None:
+    asked: list[int] = []
+    take = queue.take
+
+    async def taking(shard: int, consumer: str, count: int, block_ms: int) -> list[Entry]:
+        asked.append(count)
+        return await take(shard, consumer, count, block_ms)
+
+    monkeypatch.setattr(queue, "take", taking)
+    for _ in range(12):
+        run = await house.declare()
+        await queue_up(queue, run, [house.part(run, content, exchange=f"x-{n}") for n in range(5)])
+
+    async with writing(house, queue, batch=8):
+        await drained(queue)
+
+    assert (min(asked), max(asked)) == (8, most)
+    assert await house.count("bodies") == 60
 
 
 async def test_a_refusal_at_the_re_check_settles_with_its_reason(house: House, queue: Queue) -> None:
