@@ -9,7 +9,7 @@ import hmac
 from functools import lru_cache
 from typing import Final
 
-from store.encoding import lp
+from store.encoding import Keyed, lp
 
 _LONGEST: Final = 8192
 
@@ -36,7 +36,13 @@ def verified(prefix: str, key: bytes, text: str, bound: bytes = b"", *, tag_byte
 
 
 def _tag(prefix: str, key: bytes, payload: bytes, bound: bytes) -> bytes:
-    return hmac.digest(key, _head(prefix, bound) + payload, "sha256")
+    return _keyed(key).digest(_head(prefix, bound) + payload)
+
+
+# The keys of signed texts stay for good, and a process has few.
+@lru_cache(maxsize=8)
+def _keyed(key: bytes) -> Keyed:
+    return Keyed(key)
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,7 @@ from policies.reasons import Reason
 from policies.revocation import Binding
 from store import commitments
 from store.clock import utc_now
-from store.commitments import Identity, IntakeKey
+from store.commitments import Identity, Intake
 from store.errors import Corrupt, NotFound, Unavailable
 from store.ids import new_evidence_id
 from store.keyring import Keyring
@@ -67,7 +67,7 @@ class Ingest:
             return []
         key = sender.key
         try:
-            intake = self._keyring.current_intake_key(utc_now())
+            intake = Intake(self._keyring.current_intake_key(utc_now()))
             prepared = await self._all_prepared(sender, bodies, intake)
             answers = await self._notes.append(key, [each.frame for each in prepared])
         except Unavailable as outage:
@@ -79,9 +79,7 @@ class Ingest:
             for each, answer in zip(prepared, answers, strict=True)
         ]
 
-    async def _all_prepared(
-        self, sender: Sender, bodies: Sequence[Body], intake: IntakeKey
-    ) -> list[_Prepared]:
+    async def _all_prepared(self, sender: Sender, bodies: Sequence[Body], intake: Intake) -> list[_Prepared]:
         """Seal bodies; large ones in a thread, since many of them at once would keep the loop from everything else."""
         loop = asyncio.get_running_loop()
         return [
@@ -100,7 +98,7 @@ class Ingest:
             recorded = await self._notes.record([frame]) == [None]
         return self._not_captured(_identity(key, said), said, evidence, reason, recorded=recorded)
 
-    def _prepare(self, sender: Sender, body: Body, key: IntakeKey) -> _Prepared:
+    def _prepare(self, sender: Sender, body: Body, intake: Intake) -> _Prepared:
         said, evidence = body.said, new_evidence_id()
         identity = _identity(sender.key, said)
         reason = _fault(body)
@@ -108,9 +106,8 @@ class Ingest:
             body = msgspec.structs.replace(body, refused=reason)
             gap = refusal_frame(sender.key, sender.view.run_uid, said, reason, evidence)
             return _Prepared(body, identity, evidence, gap)
-        content = bytes(body.content)
+        content, named = bytes(body.content), identity.named()
         packed = commitments.frame_encode(content, compress=True)
-        sealed, digest = commitments.take_in(key, packed, content, identity, evidence)
         frame = PartFrame(
             key=sender.key,
             exchange=said.exchange,
@@ -118,10 +115,10 @@ class Ingest:
             kind=said.kind,
             evidence=evidence,
             header=entries.encode(_part_header(sender, said, evidence)),
-            sealed=sealed,
+            sealed=intake.seal(packed, commitments.bound(named, evidence)),
             exact_bytes=len(content),
-            key_id=key.key_id,
-            digest=digest,
+            key_id=intake.key_id,
+            digest=intake.digest(content, named),
             session=said.session,
             sequence=said.sequence,
         )
