@@ -21,6 +21,8 @@ from store.tables.log_reads import Published
 
 # 8 KiB each.
 _MOST_TILES: Final = 256
+# Nodes that were hashed: neighbours share most of them. Some hundred bytes each.
+_MOST_NODES: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Tree:
         self._open = published.open_tiles
         self._open_from = published.size
         self._tiles: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._nodes: dict[Node, bytes] = {}
 
     async def inclusion(self, connection: Connection, index: int, entry: bytes) -> Proof:
         """Return the proof that `entry` is at `index`; Corrupt where it is not, ValueError beyond the checkpoint."""
@@ -91,6 +94,14 @@ class Tree:
         return number == (self._open_from >> (tiles.HEIGHT * level)) // tiles.WIDTH
 
     def _hash_at(self, level: int, index: int) -> bytes:
+        found = self._nodes.get((level, index))
+        if found is None:
+            if len(self._nodes) == _MOST_NODES:
+                self._nodes.clear()
+            found = self._nodes[level, index] = self._hashed(level, index)
+        return found
+
+    def _hashed(self, level: int, index: int) -> bytes:
         tile_level, number, first, count = tiles.place(level, index)
         try:
             return tiles.node_in(self._tiles[tile_level, number], first, count)

@@ -19,6 +19,8 @@ _TAG_MANIFEST: Final = "tagmanifest-sha256.txt"
 
 # Below this, deflating costs more than it saves.
 _SMALL: Final = 256
+# Contents are sent once; most of what deflating gains is gained quickly.
+_QUICKLY: Final = 1
 _PLAIN_FILE: Final = 0o100644 << 16
 
 
@@ -73,7 +75,7 @@ class Bag:
 
     def _write(self, name: str, data: bytes) -> None:
         how = zipfile.ZIP_DEFLATED if len(data) > _SMALL else zipfile.ZIP_STORED
-        self._zip.writestr(self._entry(name, how), data)
+        self._zip.writestr(self._entry(name, how), data, compresslevel=_QUICKLY)
 
     def _entry(self, name: str, how: int) -> zipfile.ZipInfo:
         day = (self._day.year, self._day.month, self._day.day, 0, 0, 0)

@@ -1,13 +1,13 @@
 """One bundle being made: everything in its order, into a bag of which only the last pieces are held.
 
-What is large is opened, hashed and deflated in threads; between two steps others get their turn. Whatever goes wrong
-leaves an archive without an end.
+Between two steps others get their turn. Whatever goes wrong leaves an archive without an end.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 
 from store.commitments import canonical_json
 from store.db import Database
@@ -16,6 +16,7 @@ from store.services.export import files, records
 from store.services.export.bag import Bag
 from store.services.export.closings import closings
 from store.services.export.parts import Given, Missing, PartReads
+from store.services.export.turns import in_turn
 from store.services.paging import Reader
 from store.services.proofs import Tree
 from store.tables.exports import ExportRow
@@ -52,13 +53,16 @@ class Making:
 
     async def _filled(self, bag: Bag) -> AsyncGenerator[None, None]:
         async for group in self.reads.read(self.reader, self.export.evidence, self.export.purpose, self.tree):
-            await asyncio.to_thread(self._add_parts, bag, group)
+            for part in group:
+                await self._add_part(bag, part)
             yield
         async for some in closings(self.database, self.reader, self.export.runs, self.tree):
             self.closed += len(some)
-            await asyncio.to_thread(_add, bag, [files.closing_files(each) for each in some])
+            for closed in some:
+                await in_turn(0, partial(bag.add, files.closing_files(closed)))
             yield
-        await asyncio.to_thread(_add, bag, await self._facts())
+        for facts in await self._facts():
+            await in_turn(0, partial(bag.add, facts))
         yield
         for name, lines in (
             ("accesses.jsonl", records.accesses(self.database, self.reader, self.export.evidence)),
@@ -68,14 +72,13 @@ class Making:
                 async for _ in written:
                     yield
 
-    def _add_parts(self, bag: Bag, group: Sequence[Given | Missing]) -> None:
-        for part in group:
-            if isinstance(part, Given):
-                self.given += 1
-                bag.add(files.part_files(part))
-            else:
-                self.missing.append(canonical_json(files.missing_entry(part)))
-                bag.add(files.missing_files(part))
+    async def _add_part(self, bag: Bag, part: Given | Missing) -> None:
+        if isinstance(part, Given):
+            self.given += 1
+            await in_turn(len(part.opened.content), partial(bag.add, files.part_files(part)))
+        else:
+            self.missing.append(canonical_json(files.missing_entry(part)))
+            await in_turn(0, partial(bag.add, files.missing_files(part)))
 
     async def _facts(self) -> list[files.Files]:
         """Return what the bundle says of itself, and what all its proofs are under."""
@@ -102,11 +105,6 @@ class Making:
             async with self.database.connection() as connection:
                 found.append(files.consistency_file(anchor, await self.tree.consistency(connection, anchor)))
         return found
-
-
-def _add(bag: Bag, some: Sequence[files.Files]) -> None:
-    for each in some:
-        bag.add(each)
 
 
 async def _written(

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from store.errors import Corrupt, Refused
 from store.keyring import Keyring
 from store.services.access import READ, AccessLog
 from store.services.content import Opened, leaf_of, meta_of, opened, permit, purpose_needed
+from store.services.export.turns import in_turn
 from store.services.metrics import Metrics
 from store.services.paging import Reader
 from store.services.proofs import Proof, Tree
@@ -81,16 +83,19 @@ class PartReads:
             rows = await _rows(connection, reader, evidence)
             known = await _Known.about(connection, tree, rows)
         reading = _Reading(self._keyring, reader, purpose, known)
-        found = await asyncio.to_thread(lambda: [reading.one(each, rows.get(each)) for each in evidence])
-        found = [await self._again(reading, each) if _corrupt(each) else each for each in found]
+        found = [await self._one(reading, each, rows.get(each)) for each in evidence]
         await self._record(reader, purpose, [each for each in found if each.evidence in rows])
         return found
 
-    async def _again(self, reading: "_Reading", missing: "Given | Missing") -> "Given | Missing":
-        """Look once more: it may have expired since the row was read, and its key be gone with it."""
+    async def _one(self, reading: "_Reading", evidence: UUID, row: ReadRow | None) -> "Given | Missing":
+        size = 0 if row is None else row.size_class
+        found = await in_turn(size, partial(reading.one, evidence, row))
+        if not _corrupt(found):
+            return found
+        # It may have expired since the row was read, and its key be gone with it.
         async with self._database.connection() as connection:
-            rows = await _rows(connection, reading.reader, [missing.evidence])
-        return await asyncio.to_thread(reading.one, missing.evidence, rows.get(missing.evidence))
+            rows = await _rows(connection, reading.reader, [evidence])
+        return await in_turn(size, partial(reading.one, evidence, rows.get(evidence)))
 
     async def _record(self, reader: Reader, purpose: str | None, found: Sequence["Given | Missing"]) -> None:
         for each in found:
@@ -133,7 +138,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """One group being read. Nothing in it waits for anything but the key directory: it runs in a thread."""
+    """One group being read. Nothing in it waits for anything but the key directory; it may run in a thread."""
 
     keyring: Keyring
     reader: Reader
