@@ -89,6 +89,7 @@ class _Gathered(Collector):
         yield from self._duties()
         yield from self._log()
         yield from self._completeness()
+        yield from self._held()
         lag = GaugeMetricFamily(
             "custody_expiry_lag_seconds", "Age of the oldest expired content still on disk"
         )
@@ -132,6 +133,17 @@ class _Gathered(Collector):
             if row.last_success is not None:
                 age.add_metric([row.duty], (row.now - row.last_success).total_seconds())
         yield age
+
+    def _held(self) -> Iterator[Metric]:
+        holds = GaugeMetricFamily("custody_holds", "Holds that keep something", labels=["scope"])
+        for scope, count in self._found.holds.items():
+            holds.add_metric([scope], count)
+        parts = GaugeMetricFamily(
+            "custody_held_parts", "Parts whose bucket is gone and that only a hold keeps", labels=["scope"]
+        )
+        for scope, count in self._found.held_parts.items():
+            parts.add_metric([scope], count)
+        yield from (holds, parts)
 
     def _log(self) -> Iterator[Metric]:
         leaves = GaugeMetricFamily(

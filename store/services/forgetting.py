@@ -67,10 +67,16 @@ class Forgetting:
                     return False
                 parts = await forgetting.parts_of_run(connection, run, _PARTS)
                 if not parts:
+                    await self._leave_run_s_mark(connection, run)
                     await forgetting.forget_run(connection, run)
                     return True
                 await self._leave_marks(connection, run, parts)
                 await forgetting.forget_parts(connection, run, [part.evidence for part in parts])
+
+    async def _leave_run_s_mark(self, connection: Connection, run: DueRun) -> None:
+        """Leave what tells the log's leaves about a run that was forgotten from those about one that was taken away."""
+        mark = marks.evidence_mark(self.keyring.token_key("lookup"), run.scope_id, run.run_uid)
+        await tombstones.leave(connection, run.scope_id, [mark], Reason.RETENTION_EXPIRED)
 
     async def _leave_marks(self, connection: Connection, run: DueRun, parts: Sequence[LeftPart]) -> None:
         """Leave what makes a late write impossible; a mark of before keeps its reason."""

@@ -13,7 +13,7 @@ from store.log_tree.facts import facts
 from store.migrate import schema_faults
 from store.queue import Depth, Queue
 from store.services.overview import Overview
-from store.tables import buckets, leases, log, log_reads
+from store.tables import buckets, held_bodies, holds, leases, log, log_reads
 from store.tables.buckets import Bucket
 from store.tables.completeness import Day
 from store.tables.leases import LeaseRow
@@ -46,6 +46,9 @@ class Gauges:
     expiry_lag_s: float | None = None
     log_backlog: Backlog | None = None
     recent: Sequence[Day] = ()
+    # By scope: holds that keep something, and parts that only a hold keeps, since their bucket is gone.
+    holds: Mapping[str, int] = field(default_factory=dict)
+    held_parts: Mapping[str, int] = field(default_factory=dict)
     log: LogGauges | None = None
     unanswered: list[str] = field(default_factory=list)
 
@@ -127,6 +130,8 @@ async def _ask_database(found: Gauges, database: Database, reads_lease: timedelt
             found.log = await log_reads.gauges(connection, reads_lease.total_seconds())
             found.duties = await leases.all_leases(connection)
             found.log_backlog = await log.backlog(connection)
+            found.holds = await holds.live_counts(connection)
+            found.held_parts = await held_bodies.counts(connection)
             oldest = await buckets.oldest_undestroyed(connection)
             now = found.duties[0].now if found.duties else None
             found.expiry_lag_s = 0.0 if oldest is None or now is None else (now - oldest).total_seconds()

@@ -124,7 +124,12 @@ class _Check:
                 rows, faults = await self._look_at_buckets(last)
             for row, kind in faults:
                 self._report.add(kind, row.scope_id, row.bucket_id)
-            self._expired += [(row.scope_id, row.bucket_id) for row in rows if row.state != "live"]
+            # What holds beyond spans does not expire; its key is changed.
+            self._expired += [
+                (row.scope_id, row.bucket_id)
+                for row in rows
+                if row.state != "live" and row.span_start is not None
+            ]
             self._report.checked["buckets"] += len(rows)
             if len(rows) < self._batch:
                 return
@@ -196,7 +201,8 @@ class _Check:
         report = self._report
         kept = await verify_leaves.closings_kept(self._database, parts.since, self._batch)
         tree = TreeCheck(lambda kind, where: report.add(kind, None, where))
-        leaves = LeafCheck(report.add, parts.since, self._unlogged)
+        lookup = self._keyring.token_key("lookup")
+        leaves = LeafCheck(report.add, parts.since, self._unlogged, lookup)
 
         async def take(connection: Connection, page: Page) -> None:
             await tree.add(connection, page)
@@ -207,6 +213,7 @@ class _Check:
             await leaves.end(connection, self._expired)
 
         report.checked["leaves"] += await verify_log.walk(self._database, self._batch, take, end)
+        report.checked["leaves of what was forgotten"] += leaves.forgotten
         report.checked["tiles"] += tree.tiles
         report.checked["checkpoints"] += tree.checkpoints
         for scope in kept.differing(leaves.closings):

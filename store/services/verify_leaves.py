@@ -10,9 +10,10 @@ from uuid import UUID
 from store import commitments
 from store.db import Connection, Database
 from store.log_tree.facts import Facts, facts
+from store.services.marks import evidence_mark
 from store.services.verify_log import Page, Seen, Sum
+from store.tables import tombstones, verify_log
 from store.tables import verify as table
-from store.tables import verify_log
 from store.tables.verify import Committed, Key
 from store.tables.verify_log import ClosingRow
 
@@ -35,8 +36,11 @@ class Told:
 class LeafCheck:
     """Takes every leaf once. `unlogged`: purged parts of which no leaf has been seen so far."""
 
-    def __init__(self, say: SayOf, since: datetime, unlogged: Iterable[Key]) -> None:
+    def __init__(self, say: SayOf, since: datetime, unlogged: Iterable[Key], lookup: bytes) -> None:
         self._say = say
+        self._lookup = lookup
+        # Leaves of parts and closings of which nothing but a keyed mark is left.
+        self.forgotten = 0
         self._part_leaves: Counter[UUID] = Counter()
         self._expired: dict[UUID, tuple[UUID, int | None]] = {}
         self._unlogged = set(unlogged)
@@ -93,10 +97,13 @@ class LeafCheck:
     async def _parts(self, connection: Connection, told: Sequence[Told]) -> None:
         keys = [_key(each) for each in told]
         rows = await table.committed(connection, keys) if keys else {}
+        forgotten = await self._forgotten(connection, [key for key in keys if key not in rows])
         for each, key in zip(told, keys, strict=True):
-            self.parts.add(key)
             if each.said.b is not None:
                 self._part_leaves[each.said.b] += 1
+            if key in forgotten:
+                continue
+            self.parts.add(key)
             if key not in rows:
                 self._say("leaf_without_part", *key)
             elif each.leaf != _leaf(key[1], rows[key]):
@@ -126,14 +133,23 @@ class LeafCheck:
             for row in await verify_log.closings_of(connection, runs)
         }
         before = await verify_log.closed_before(connection, runs)
+        known = {(scope, run) for scope, run, _ in kept} | set(before)
+        forgotten = await self._forgotten(connection, [run for run in runs if run not in known])
         for each, run in zip(told, runs, strict=True):
             closing = (*run, each.said.m or b"")
             if closing in kept:
                 self.closings.add(*closing, each.said.t)
             elif run in before:
                 self.closings_unkept += 1
-            else:
+            elif run not in forgotten:
                 self._say("closing_mismatch", *run)
+
+    async def _forgotten(self, connection: Connection, keys: Sequence[Key]) -> set[Key]:
+        """Return which of these parts or runs were there, and are kept no longer: a mark that needs our key says so."""
+        of_mark = {(scope, evidence_mark(self._lookup, scope, each)): (scope, each) for scope, each in keys}
+        found = await tombstones.found(connection, list(of_mark)) if of_mark else {}
+        self.forgotten += len(found)
+        return {of_mark[mark] for mark in found}
 
     def _expire(self, each: Told, bucket: UUID) -> None:
         if bucket in self._expired:

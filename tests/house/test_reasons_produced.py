@@ -72,7 +72,7 @@ PRODUCED: Final[dict[Reason | Mark, str | Later]] = {
     Reason.NOT_OBSERVED: A_LOSS,
     Reason.UNACCOUNTED: f"{REASONS}::test_what_was_announced_and_never_came_is_unaccounted",
     Reason.PERMISSION_DENIED: f"{CONTENT}::test_only_reviewers_and_custodians_read_content",
-    Reason.EXPIRED_HELD: Later("holds"),
+    Reason.EXPIRED_HELD: "edge_cases/test_held.py::test_what_is_expired_and_held_is_for_custodians_who_say_what_for",
     Reason.NOT_FOUND: f"{GONE}::test_what_was_never_there_cannot_be_erased",
     Reason.NOT_STORED: f"{GONE}::test_what_waits_and_is_erased_is_never_written",
     # Made true in the database by hand: only a restore does it, which comes later.
