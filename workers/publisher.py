@@ -12,6 +12,8 @@ from store.services.duties import Counts, perform
 from store.services.publishing import DUTY, EVERY_S, Publishing, Round
 from store.tables import leases
 
+# After a publisher that was killed, another one begins so much later.
+_LEASE_S: Final = 10.0
 # How often somebody who waits for the lease looks, and how often a trouble that stays is told again.
 _STANDBY_S: Final = 3.0
 _TOLD_AGAIN_S: Final = 60.0
@@ -34,7 +36,7 @@ class Publisher:
             return {"signed": await self._rounds(stop)}
 
         while not stop.is_set():
-            outcome = await perform(self._database, DUTY, publish)
+            outcome = await perform(self._database, DUTY, publish, lease_s=_LEASE_S)
             if not outcome.succeeded:
                 await _until(stop, _STANDBY_S)
 

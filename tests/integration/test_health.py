@@ -26,7 +26,8 @@ async def test_it_lives_and_is_ready(database_url: str, redis_url: str, keys_dir
 
     assert (alive["status"], alive["commit"]) == ("alive", "0123abc")
     assert alive["started_at"].endswith("Z")
-    assert (ready.status_code, ready.json()) == (200, {"ready": True, "missing": [], "canary_age_s": None})
+    well = {"ready": True, "missing": [], "canary_age_s": None, "reads_closed": None}
+    assert (ready.status_code, ready.json()) == (200, well)
 
 
 async def test_it_starts_without_postgres_and_redis_and_says_what_is_missing(keys_dir: Path):

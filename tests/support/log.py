@@ -6,7 +6,7 @@ from uuid import UUID
 import asyncpg
 
 from store.log_tree.hashes import leaf_hash
-from store.log_tree.tiles import OpenTiles
+from store.log_tree.tiles import OpenTiles, Tile
 from tests.support import naive_tree
 
 NOBODY = UUID(int=0)
@@ -29,10 +29,7 @@ async def append(url: str, leaves: Iterable[bytes], kind: str = "resume", subjec
                 "INSERT INTO log_entries (idx, scope_id, kind, subject, leaf) VALUES ($1, $2, $3, $4, $5)",
                 [(index, NOBODY, kind, subject, each) for index, each in enumerate(wanted, first)],
             )
-            await connection.executemany(
-                "INSERT INTO log_tiles (level, tile, hashes) VALUES ($1, $2, $3)",
-                [(tile.level, tile.tile, hashes) for tile, hashes in full],
-            )
+            await _add_tiles(connection, full)
             await _ends(connection, tree)
             return tree.size
     finally:
@@ -46,24 +43,27 @@ async def grow(url: str, count: int, word: str = "leaf") -> int:
 
 
 async def go_back(url: str, size: int) -> None:
-    """Leave the database as a backup would have it that was taken when the log was so large."""
+    """Leave the log as a backup would have it that was taken when it was so large, an hour ago."""
     kept = (await entries(url))[:size]
+    tree = OpenTiles()
+    full = tree.append([leaf_hash(each) for each in kept])
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
+            # Without its triggers: nobody can do this but the owner, or who restores a backup.
             await connection.execute("SET LOCAL session_replication_role = replica")
-            await connection.execute("TRUNCATE log_entries, log_tiles")
+            await connection.execute("DELETE FROM log_entries WHERE idx >= $1", size)
             await connection.execute("DELETE FROM log_checkpoints WHERE size > $1", size)
+            await connection.execute("DELETE FROM log_tiles")
+            await _add_tiles(connection, full)
             await connection.execute(
-                "UPDATE log_state SET size = 0, open_tiles = '{}', stop = NULL, stopped_at = NULL,"
-                " published_size = 0"
+                "UPDATE log_state SET published_size = least(published_size, $1), stop = NULL, stopped_at = NULL,"
+                " compared_at = CASE WHEN compared_at IS NOT NULL THEN now() - interval '1 hour' END",
+                size,
             )
-            await connection.execute(
-                "UPDATE log_state SET compared_at = now() - interval '1 hour' WHERE compared_at IS NOT NULL"
-            )
+            await _ends(connection, tree)
     finally:
         await connection.close()
-    await append(url, kept)
 
 
 async def entries(url: str) -> list[bytes]:
@@ -78,6 +78,13 @@ async def entries(url: str) -> list[bytes]:
 def root_of(leaves: Sequence[bytes]) -> bytes:
     """The root, by a tree that was written apart from the service's."""
     return naive_tree.root([naive_tree.leaf(each) for each in leaves])
+
+
+async def _add_tiles(connection: asyncpg.Connection, full: Iterable[tuple[Tile, bytes]]) -> None:
+    await connection.executemany(
+        "INSERT INTO log_tiles (level, tile, hashes) VALUES ($1, $2, $3)",
+        [(tile.level, tile.tile, hashes) for tile, hashes in full],
+    )
 
 
 async def _ends(connection: asyncpg.Connection, tree: OpenTiles) -> None:
