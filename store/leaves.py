@@ -82,12 +82,12 @@ class _Meta(msgspec.Struct, frozen=True, gc=False):
 
     attempt: str
     bucket: str
-    captured_at: str | None
+    captured_at: datetime | str | None
     completeness: str
     exchange: str
     kind: str
     media_type: str
-    received_at: str
+    received_at: datetime | str
     run: str
     scope: str
     sequence: int | None
@@ -114,25 +114,13 @@ def meta_bytes(  # noqa: PLR0913 - the committed fields, each by its name
 ) -> bytes:
     """Return the committed metadata of a part; sources are (id, version), in any order, each once."""
     return canonical_json(
+        # In their order: naming them takes longer than all the rest.
         _Meta(
-            attempt=identity.attempt,
-            bucket=bucket.hex,
-            captured_at=None if captured_at is None else _instant(captured_at),
-            completeness=completeness,
-            exchange=identity.exchange,
-            kind=identity.kind,
-            media_type=media_type,
-            received_at=_instant(received_at),
-            run=identity.run,
-            scope=identity.scope.hex,
-            sequence=sequence,
-            session=session,
-            size_class=size_class,
-            sources=_sources(sources) if sources else [],
-            v=1,
-            vantage=vantage,
+            identity.attempt, bucket.hex, None if captured_at is None else _instant(captured_at), completeness,
+            identity.exchange, identity.kind, media_type, _instant(received_at), identity.run, identity.scope.hex,
+            sequence, session, size_class, _sources(sources) if sources else [], 1, vantage,
         )
-    )
+    )  # fmt: skip
 
 
 def close_bytes(
@@ -166,14 +154,16 @@ def _plain(value: Value) -> int | str | None:
     return value
 
 
-# The parts of a flush came in at one instant, and those of a batch are stored at one.
+# The parts of a batch are stored at one instant.
 @lru_cache(maxsize=64)
 def _seconds(value: datetime) -> int:
     return int(value.timestamp())
 
 
-@lru_cache(maxsize=256)
-def _instant(value: datetime) -> str:
+def _instant(value: datetime) -> datetime | str:
+    """Return a time as it is to be written: in UTC, with six digits and a Z."""
+    if value.microsecond and value.tzinfo is UTC:
+        return value  # so the encoder writes it by itself, and twenty times faster
     text = value.astimezone(UTC).isoformat(timespec="microseconds")
     return text.removesuffix("+00:00") + "Z"
 

@@ -15,6 +15,8 @@ from store.encoding import Identity, Keyed, canonical_json, lp
 from store.leaves import close_bytes, leaf, meta_bytes, part_leaf
 
 IDENTITY = Identity(UUID(int=1), "run", "exchange", "attempt", "logical-request")
+# Where a zone still has an hour that is in no year before the first.
+EARLY = datetime(2, 1, 1)  # noqa: DTZ001 - hypothesis adds the zone
 NOON = datetime(2026, 1, 2, 12, 0, 0, 5, tzinfo=UTC)
 
 texts = st.text(max_size=20)
@@ -101,6 +103,15 @@ def test_times_are_utc_with_six_digits():
         meta(captured_at=datetime(2026, 1, 2, 14, tzinfo=east))["captured_at"]
         == "2026-01-02T12:00:00.000000Z"
     )
+
+
+@given(st.datetimes(EARLY, timezones=st.sampled_from([UTC, timezone(timedelta(hours=-3))])))
+@example(datetime(2026, 1, 2, tzinfo=UTC))
+@example(datetime(2026, 1, 2, 3, 4, 5, 120_000, tzinfo=UTC))
+def test_a_time_is_written_the_same_wherever_it_comes_from(value):
+    expected = value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    assert meta(received_at=value)["received_at"] == expected
+    assert meta(captured_at=value, session="\u00e9")["captured_at"] == expected
 
 
 def test_sources_are_sorted_and_stand_once_whatever_their_order():
