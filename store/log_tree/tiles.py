@@ -15,9 +15,9 @@ from store.log_tree.strict import HASH_BYTES, Unreadable, number
 HEIGHT: Final = 8
 WIDTH: Final = 1 << HEIGHT
 TILE_BYTES: Final = WIDTH * HASH_BYTES
+LONGEST_ENTRY: Final = 0xFFFF
 
 _MOST_LEVELS: Final = 8  # 256 to the eighth is more than a bigint
-_LONGEST_ENTRY: Final = 0xFFFF
 _PATH: Final = re.compile(r"tile/(entries|[0-7])/((?:x[0-9]{3}/){0,6}[0-9]{3})(?:\.p/([0-9]{1,3}))?")
 
 
@@ -74,7 +74,7 @@ def bundle(entries: Iterable[bytes]) -> bytes:
     """Write entries as a bundle."""
     parts: list[bytes] = []
     for entry in entries:
-        if len(entry) > _LONGEST_ENTRY:
+        if len(entry) > LONGEST_ENTRY:
             raise ValueError("an entry is longer than a bundle can say")
         parts += (len(entry).to_bytes(2, "big"), entry)
     return b"".join(parts)

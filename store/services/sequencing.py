@@ -20,7 +20,7 @@ from store.db import Connection, Database
 from store.errors import Corrupt
 from store.log_tree.facts import Facts, facts, part_named, placed
 from store.log_tree.hashes import Edge, leaf_hash
-from store.log_tree.tiles import OpenTiles
+from store.log_tree.tiles import LONGEST_ENTRY, OpenTiles
 from store.logging import logger
 from store.tables import log, log_queue
 from store.tables.log import NewEntry, Queued, State, TileKey
@@ -153,7 +153,7 @@ async def _in_place(
 def _read(leaf: bytes) -> Facts | None:
     # What is no leaf can never be one; it waits where everybody sees it, since nothing is thrown away here.
     try:
-        return facts(leaf)
+        return facts(leaf) if len(leaf) <= LONGEST_ENTRY else None
     except ValueError:
         return None
 

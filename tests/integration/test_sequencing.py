@@ -9,11 +9,12 @@ import asyncpg
 import pytest
 
 from store import ids
+from store.commitments import leaf
 from store.db import Database
 from store.errors import Corrupt, RowRefused
 from store.log_tree.hashes import leaf_hash
 from store.services import sequencing
-from store.tables import log
+from store.tables import load, log
 from tests.support import naive_tree
 from tests.support.duties import duties_database, execute, scalar
 from tests.support.log_queue import entries, part_leaf, purge_leaf, queue, rows, sequencer
@@ -121,15 +122,16 @@ async def test_a_purge_leaf_without_its_part_waits_and_keeps_nobody(
     monkeypatch.setattr(sequencing, "BATCH", 5)
     lost, here = ids.new_evidence_id(), [part_leaf() for _ in range(12)]
     await queue(database_url, [purge_leaf(lost)] * 11)
-    await queue(database_url, [b"no leaf", b'{"k":"part","t":1,"v":1}'])
+    too_long = leaf("key", op="add", t=1, u="v" * 65_535)
+    await queue(database_url, [b"no leaf", b'{"k":"part","t":1,"v":1}', too_long])
     await queue(database_url, here)
     counts = await sequencer(database).run()
-    assert counts == {"sequenced": 12, "waiting": 13, "stands_still": 0}
+    assert counts == {"sequenced": 12, "waiting": 14, "stands_still": 0}
     assert await sound(database_url) == here
     await queue(database_url, [part_leaf(lost)])
-    assert (await sequencer(database).run())["waiting"] == 2
+    assert (await sequencer(database).run())["waiting"] == 3
     assert len(await sound(database_url)) == 12 + 1 + 11
-    assert await scalar(database_url, "SELECT count(*) FROM log_queue") == 2
+    assert await scalar(database_url, "SELECT count(*) FROM log_queue") == 3
 
 
 async def test_two_at_once_give_no_index_twice_and_none_to_nobody(
@@ -241,3 +243,34 @@ async def test_it_goes_on_for_as_long_as_it_was_compared_lately(database_url: st
     duty = sequencing.Sequencer(database, timedelta(minutes=13))
     assert (await duty.run())["stands_still"] == 1
     assert (await sequencer(database).run())["sequenced"] == 1
+
+
+PLANS = {
+    "take_queue": (["bigint", "integer"], ["5000", "100"], {"log_queue_pkey"}),
+    "entries_from": (["bigint", "bigint"], ["5000", "5100"], {"log_entries_pkey"}),
+    "indexes_of": (["uuid[]", "text"], ["ARRAY[gen_random_uuid()]", "'part'"], {"log_entries_by_subject"}),
+    "tiles": (["integer[]", "bigint[]"], ["'{0,0}'", "'{3,9}'"], {"log_tiles_pkey"}),
+}
+
+
+async def test_nothing_is_looked_for_in_the_whole_log(database_url: str):
+    owner = await asyncpg.connect(database_url)
+    await owner.execute(
+        "INSERT INTO log_entries SELECT i, gen_random_uuid(), 'part', gen_random_uuid(), '{}'"
+        " FROM generate_series(0, 9999) AS i"
+    )
+    await owner.execute(
+        "INSERT INTO log_tiles SELECT 0, i, decode(repeat('00', 8192), 'hex') FROM generate_series(0, 999) i"
+    )
+    await owner.execute(
+        "INSERT INTO log_queue (scope_id, leaf) SELECT gen_random_uuid(), '{}' FROM generate_series(0, 9999)"
+    )
+    await owner.execute("ANALYZE log_entries, log_tiles, log_queue")
+    await owner.execute("SET plan_cache_mode = force_generic_plan")
+    for name, (types, values, indexes) in PLANS.items():
+        await owner.execute(f"PREPARE {name} ({', '.join(types)}) AS {load('log')[name]}")
+        rows_of = await owner.fetch(f"EXPLAIN (COSTS OFF) EXECUTE {name} ({', '.join(values)})")
+        plan = "\n".join(row[0] for row in rows_of)
+        assert "Seq Scan" not in plan, plan
+        assert all(index in plan for index in indexes), plan
+    await owner.close()

@@ -95,6 +95,8 @@ CHANGES = [
     (entry("purge", '"t":1', '"t":2'), "checkpoint_mismatch"),
     (entry("part", '"t":', '"t":1'), "leaf_mismatch"),
     (entry("part", '"k"', '"q"'), "leaf_unreadable"),
+    (entry("key", ",", ", "), "leaf_unreadable"),
+    (entry("expire", '"n":', '"k":"key","n":'), "leaf_unreadable"),
     (entry("purge", '"of":', '"of":1'), "purge_of_mismatch"),
     (entry("expire", '"n":', '"n":1'), "expire_count_mismatch"),
     (entry("close", '"t":', '"t":1'), "closing_leaf_missing"),
