@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from policies.reasons import Reason
+from store.clock import monotonic
 from store.db import Connection, Database
 from store.errors import RowRefused
 from store.keyring import Keyring
@@ -29,6 +30,8 @@ from store.tables.source_sets import SourceSet
 # A run may be narrowed between sealing and locking; then its parts are sealed again for where they belong now.
 _ROUNDS: Final = 3
 _MOST_SETS: Final = 8_192
+# Sets that nobody uses are forgotten an hour after they were put last; nobody may remember one for so long.
+_SETS_FOR_S: Final = 600.0
 
 
 @dataclass(slots=True)
@@ -51,6 +54,7 @@ class Persister:
         self._most_bytes = most_bytes
         self._destinations = Destinations(database)
         self._known_sets: set[tuple[UUID, bytes]] = set()
+        self._known_until = monotonic() + _SETS_FOR_S
 
     async def persist(self, entries: Sequence[Entry]) -> Persisted:
         """Write a batch. Raises RowRefused where a row of it will never be taken, Unavailable for an outage."""
@@ -130,6 +134,9 @@ class Persister:
 
     async def _put_sets(self, connection: Connection, verdicts: Verdicts) -> set[tuple[UUID, bytes]]:
         sets: dict[tuple[UUID, bytes], SourceSet] = {}
+        if monotonic() > self._known_until:
+            self._known_sets.clear()
+            self._known_until = monotonic() + _SETS_FOR_S
         for _, sealed in verdicts.stored:
             if sealed.source_set is not None and sealed.source_set[:2] not in self._known_sets:
                 sets[sealed.source_set[:2]] = sealed.source_set

@@ -68,6 +68,12 @@ def listed() -> set[tuple[str, str]]:
     return {(row[0].strip(" `"), column) for row in rows for cell in row[1:] for column in cell.split()}
 
 
+def listed_callers() -> set[tuple[str, str]]:
+    """The columns of it that hold what a caller wrote."""
+    rows = [line.split("|")[1:-1] for line in DATA.read_text().splitlines() if line.startswith("| `")]
+    return {(row[0].strip(" `"), column) for row in rows for column in row[4].split()}
+
+
 async def test_every_column_that_can_carry_something_is_listed_with_what_it_may_hold(
     database_url: str,
 ) -> None:
