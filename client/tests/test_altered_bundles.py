@@ -39,9 +39,9 @@ def test_a_flipped_bit_in_each_kind_of_file_fails(verify, kind):
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_any_flipped_bit_in_any_file_fails(tmp_path):
+def test_flipped_bits_all_over_each_kind_of_file_fail(tmp_path):
     for name in KINDS.values():
-        for at in range(len(FILES[name])):
+        for at in range(0, len(FILES[name]), 1 + len(FILES[name]) // 150):
             flipped = bytearray(FILES[name])
             flipped[at] ^= 1 << at % 8
             assert verified(tmp_path, FILES | {name: bytes(flipped)}).exit == Exit.FAILED, (name, at)

@@ -2,7 +2,6 @@
 
 import io
 import zipfile
-import zlib
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +16,7 @@ FILES = SMALL.files()
 GOOD = SMALL.zipped()
 NAMES = sorted(FILES)
 ROUNDS = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-MANY = settings(ROUNDS, max_examples=6_000)
+MANY = settings(ROUNDS, max_examples=2_000)
 
 
 @st.composite
@@ -113,7 +112,11 @@ def test_many_damaged_archives(verify, archive):
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_every_byte_of_an_archive(verify):
-    for at in range(len(GOOD)):
-        flipped = bytearray(GOOD)
-        flipped[at] ^= 1 << zlib.crc32(bytes([at % 251])) % 8
-        never_right_when_the_archive_is_another(verify, bytes(flipped))
+    bundle = bundles.empty()
+    bundle.add_part(b"yes " * 200)
+    whole = bundle.zipped()
+    for at in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << at % 8
+        report = verify(bytes(flipped), bundle=bundle, anchors=(bundle.log.checkpoint(),))
+        assert report.exit == Exit.FAILED or contents(bytes(flipped)) == contents(whole), at

@@ -38,6 +38,8 @@ _FULL_16: Final = 0xFFFF
 
 _FILE: Final = b"PK\x03\x04"
 _PLAIN_VERSION: Final = 20
+# Stored, deflated, wide: later ones need what no bundle has.
+_VERSIONS: Final = (10, _PLAIN_VERSION, 45)
 _STORED: Final = 0
 _DEFLATED: Final = 8
 _SIZES_AFTER: Final = 1 << 3
@@ -227,7 +229,7 @@ def _entries(
         if extra_bytes or _FULL in (size, packed, offset):
             size, packed, offset = _wide(data[at - extra_bytes : at], size, packed, offset)
         _regular(made_by >> 8, attributes)
-        if flags & ~_FLAGS or method not in (_STORED, _DEFLATED):
+        if needed not in _VERSIONS or flags & ~_FLAGS or method not in (_STORED, _DEFLATED):
             raise Wrong(ARCHIVE, "a file that is encrypted or packed in a way that no bundle is")
         if size > _MOST_RATIO * packed:
             raise Wrong(ARCHIVE, "a file that claims to inflate to more than it can")
