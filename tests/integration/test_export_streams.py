@@ -6,7 +6,7 @@ import os
 import socket
 import zipfile
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -40,6 +40,7 @@ class Office:
     house: House
     key: dict[str, str]
     evidence: Sequence[UUID]
+    connected: list[socket.socket] = field(default_factory=list)
 
     async def ask(self, *evidence: UUID) -> str:
         wanted = [str(each) for each in evidence or self.evidence]
@@ -60,6 +61,7 @@ class Office:
     async def connect(self, path: str) -> socket.socket:
         """Ask for a bundle, and take nothing of it."""
         taken = socket.socket()
+        self.connected.append(taken)
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         taken.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -80,7 +82,10 @@ async def office(database_url: str, redis_url: str, keys_dir: Path, tmp_path: Pa
         await house.persister().persist(entries)
         await published(house.duties, tmp_path / "mirror")
         key = bearer(await api.key(Role.REVIEWER, ScopeId(house.scope)))
-        yield Office(api, house, key, [evidence_of(entry) for entry in entries])
+        opened = Office(api, house, key, [evidence_of(entry) for entry in entries])
+        yield opened
+        for taken in opened.connected:
+            taken.close()
 
 
 async def standstill(office: Office) -> int:
@@ -102,20 +107,19 @@ async def test_who_takes_nothing_lets_nothing_be_read_and_who_leaves_makes_room(
         return piece
 
     monkeypatch.setattr(Bag, "take", noted)
-    waiting = [await office.connect(await office.ask()) for _ in range(AT_ONCE)]
+    waiting, *_ = [await office.connect(await office.ask()) for _ in range(AT_ONCE)]
     assert 0 < await standstill(office) < AT_ONCE * PARTS
     assert max(held) < 6 << 20
 
     one = await office.ask(office.evidence[0])
     refused = problem(await office.api.client.get(one, headers=office.key))
     assert (refused["status"], refused["reason"]) == (429, "capacity_exceeded")
-    waiting.pop().close()
+    waiting.close()
 
     async def given() -> bool:
         return bool((await office.api.client.get(one, headers=office.key)).is_success)
 
     await until(given, "its place is free")
-    waiting.pop().close()
 
 
 async def test_who_takes_nothing_for_long_gets_no_more(monkeypatch):
