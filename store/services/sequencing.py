@@ -33,11 +33,12 @@ _BUDGET_S: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one transaction did."""
+    """What one transaction did; `last` is the id up to which it took."""
 
     sequenced: int = 0
     waiting: int = 0
     still: bool = False
+    last: int = 0
 
     @property
     def more(self) -> bool:
@@ -69,31 +70,35 @@ class Sequencer:
         return {"sequenced": sequenced, "waiting": done.waiting, "stands_still": int(done.still)}
 
     async def _drain(self, stop_at: float) -> Step:
-        """Take what is there now. What has to wait is put behind that, so that it is seen once and keeps nobody."""
+        """Take what is there now. What has to wait is put behind that, so that it is seen once and keeps nobody.
+
+        Each batch goes on where the one before ended: from the beginning it would look at all that has just been
+        deleted. What is committed late, below that, is found by the next drain.
+        """
         async with self.database.connection() as connection:
-            last = await log.last_queued(connection)
+            until = await log.last_queued(connection)
         done = Step()
-        while last is not None and monotonic() < stop_at:
-            step = await self.step(last)
-            done = Step(done.sequenced + step.sequenced, done.waiting + step.waiting, step.still)
+        while until is not None and monotonic() < stop_at:
+            step = await self.step(done.last, until)
+            done = Step(done.sequenced + step.sequenced, done.waiting + step.waiting, step.still, step.last)
             if not step.more:
                 break
         return done
 
-    async def step(self, last: int) -> Step:
-        """Sequence one batch of leaves that were queued no later than `last`."""
+    async def step(self, after: int, until: int) -> Step:
+        """Sequence one batch of the leaves that were queued between two ids."""
         async with self.database.transaction() as connection:
             state = await log.lock_state(connection)
             if self._stands_still(state):
                 return Step(still=True)
             tree = _tree_of(state)
-            queued = await log.take_queue(connection, last, BATCH)
+            queued = await log.take_queue(connection, after, until, BATCH)
             entries, waiting = await _in_place(connection, queued, state.size)
             if waiting:
                 await log_queue.copy(connection, waiting)
             if entries:
                 await _append(connection, tree, entries)
-        return Step(len(entries), len(waiting))
+        return Step(len(entries), len(waiting), last=queued[-1].id if queued else after)
 
     def _stands_still(self, state: State) -> bool:
         if state.stop is not None:

@@ -92,9 +92,9 @@ async def backlog(connection: Connection) -> Backlog:
     return Backlog(*(await connection.fetchrow(_SQL["backlog"], _COUNTED)).values())
 
 
-async def take_queue(connection: Connection, until: int, limit: int) -> list[Queued]:
-    """Take leaves whose id is at most `until`, in the order of their ids; they are gone when this commits."""
-    rows = await connection.fetch(_SQL["take_queue"], until, limit)
+async def take_queue(connection: Connection, after: int, until: int, limit: int) -> list[Queued]:
+    """Take leaves with ids above `after` and up to `until`, in their order; they are gone when this commits."""
+    rows = await connection.fetch(_SQL["take_queue"], after, until, limit)
     return sorted(map(Queued._make, rows), key=itemgetter(0))
 
 

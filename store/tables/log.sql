@@ -19,10 +19,11 @@ SELECT max(id) FROM log_queue
 SELECT (SELECT count(*) FROM (SELECT 1 FROM log_queue LIMIT $1) AS counted) AS leaves,
     (SELECT leaf FROM log_queue ORDER BY id LIMIT 1) AS oldest, now() AS now
 
--- name: take_queue leaves up to an id and up to a number, in no order; by deleting, so that an id that is committed late is never
--- passed over. By a range: a list of ids costs twice as much.
+-- name: take_queue leaves between two ids and up to a number, in no order. By deleting, so that an id that is committed late is
+-- never passed over for good; by a range, since a list of ids costs twice as much
 DELETE FROM log_queue
-WHERE id <= (SELECT max(id) FROM (SELECT id FROM log_queue WHERE id <= $1 ORDER BY id LIMIT $2) AS first)
+WHERE id > $1 AND id <= (
+    SELECT max(id) FROM (SELECT id FROM log_queue WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3) AS first)
 RETURNING id, scope_id, leaf
 
 -- name: entries_from entries by index

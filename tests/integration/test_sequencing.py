@@ -246,7 +246,7 @@ async def test_it_goes_on_for_as_long_as_it_was_compared_lately(database_url: st
 
 
 PLANS = {
-    "take_queue": (["bigint", "integer"], ["5000", "100"], {"log_queue_pkey"}),
+    "take_queue": (["bigint", "bigint", "integer"], ["4000", "5000", "100"], {"log_queue_pkey"}),
     "entries_from": (["bigint", "bigint"], ["5000", "5100"], {"log_entries_pkey"}),
     "indexes_of": (["uuid[]", "text"], ["ARRAY[gen_random_uuid()]", "'part'"], {"log_entries_by_subject"}),
     "tiles": (["integer[]", "bigint[]"], ["'{0,0}'", "'{3,9}'"], {"log_tiles_pkey"}),
