@@ -186,6 +186,11 @@ def test_a_bomb_fails_before_anything_is_inflated(verify, monkeypatch):
     )
 
 
+def test_a_manifest_of_more_than_the_files_need_is_not_read(verify):
+    report = verify(archive(listed(FILES | {"manifest-sha256.txt": bytes(64 << 10)})))
+    assert "larger than the files need" in problems(report)
+
+
 def test_many_files_that_inflate_to_too_much_together_fail(verify):
     raw = bytearray(archive([(f"{TOP}data/parts/{at:032x}/content", bytes(1 << 20)) for at in range(8)]))
     for at in directory_of(bytes(raw)):

@@ -41,6 +41,8 @@ class Bag:
         self._sizes = archive.sizes
         self.tag_manifest = whole(archive, TAG_MANIFEST)
         self._tags = _manifest(TAG_MANIFEST, self.tag_manifest)
+        if self._sizes.get(MANIFEST, 0) > layout.MANIFEST_LINE_BYTES * len(self._sizes):
+            raise Wrong(MANIFEST, "is larger than the files need")
         data = whole(archive, MANIFEST)
         self._manifest_digest = sha256(data).hexdigest()
         self._digests = _manifest(MANIFEST, data)

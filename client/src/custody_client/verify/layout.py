@@ -22,8 +22,8 @@ _MOST_BYTES: Final = {
     "content": GIB,
     "meta.json": MIB,
     "close.json": 16 * MIB,
-    "manifest-sha256.txt": GIB,
-    "unavailable.json": 256 * MIB,
+    "manifest-sha256.txt": 256 * MIB,
+    "unavailable.json": 16 * MIB,
     "accesses.jsonl": 16 * GIB,
     "actions.jsonl": 16 * GIB,
 }
@@ -32,6 +32,8 @@ _SMALL: Final = 64 * KIB
 MOST_LINE_BYTES: Final = MIB
 
 MOST_FILES: Final = 1_000_000
+# The most that a manifest needs for one of them.
+MANIFEST_LINE_BYTES: Final = 256
 # What all files may come to when inflated: any bundle of moderate size, and larger ones as far as prose compresses.
 _FREE_BYTES: Final = GIB
 _RATIO: Final = 200
