@@ -24,7 +24,6 @@ class Leaf(NamedTuple):
 class Closing(NamedTuple):
     """What a close leaf commits to."""
 
-    run_uid: UUID
     opening: bytes
     record: bytes
 
@@ -60,9 +59,14 @@ async def leaves(
     return [Leaf(*row.values()) for row in rows]
 
 
-async def closings(connection: Connection, scope: UUID, runs: Sequence[UUID]) -> list[Closing]:
-    """Return what the closings of some runs commit to, the last of each run first."""
-    return [Closing(*row.values()) for row in await connection.fetch(_SQL["closings"], scope, runs)]
+async def closings(connection: Connection, scope: UUID, runs: Sequence[UUID]) -> dict[UUID, list[Closing]]:
+    """Return what the closings of some runs commit to, the last of each first; a run that is forgotten is left out."""
+    found: dict[UUID, list[Closing]] = {}
+    for row in await connection.fetch(_SQL["closings"], scope, runs):
+        of_run = found.setdefault(row["run_uid"], [])
+        if row["opening"] is not None:
+            of_run.append(Closing(row["opening"], row["record"]))
+    return found
 
 
 async def accesses(

@@ -9,11 +9,12 @@ FROM log_entries
 WHERE subject = ANY($1::uuid[]) AND kind = ANY($2::text[]) AND idx < $3
 ORDER BY idx
 
--- name: closings the records that close leaves of some runs commit to, the last first
-SELECT run_uid, opening, record
-FROM closings
-WHERE scope_id = $1 AND run_uid = ANY($2::uuid[])
-ORDER BY run_uid, closed_at DESC
+-- name: closings the records that close leaves of some runs commit to, the last first; a run without any has one row of nulls
+SELECT r.run_uid, c.opening, c.record
+FROM runs r
+LEFT JOIN closings c ON c.scope_id = r.scope_id AND c.run_uid = r.run_uid
+WHERE r.scope_id = $1 AND r.run_uid = ANY($2::uuid[])
+ORDER BY r.run_uid, c.closed_at DESC
 
 -- name: accesses of some parts after ($3, $4, $5) and until $6; index accesses_by_evidence
 SELECT evidence, at, access_id, key_id, role, purpose, outcome

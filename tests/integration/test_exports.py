@@ -150,6 +150,46 @@ async def test_an_expired_bucket_is_proven_by_its_leaf(desk):
     assert (report.exit, states(report)) == (0, [])
 
 
+async def test_what_is_expired_and_held_is_for_custodians_who_say_what_for(desk):
+    house = desk.shelf.house
+    run = await house.declare(keep=timedelta(days=2))
+    evidence = await desk.shelf.store(run, b"kept")
+    await desk.publish()
+    await house.execute(
+        "INSERT INTO holds (scope_id, hold_id, reach, run_uid, answer, placed_by)"
+        " VALUES ($1, gen_random_uuid(), 'run', $2, 'placed', 'op')",
+        run.scope, run.run_uid,
+    )  # fmt: skip
+    await house.execute(
+        "UPDATE runs SET retain_until = now() - interval '1 s' WHERE run_uid = $1", run.run_uid
+    )
+    custodian = await desk.shelf.key(Role.CUSTODIAN)
+    for headers in (await desk.shelf.key(Role.REVIEWER), custodian):
+        found = files(await desk.bundle(headers, runs=[run.run]))
+        assert unavailable(found) == {evidence.hex: ("expired_held", ["part"])}
+    found = files(await desk.bundle({**custodian, "Custody-Purpose": "litigation"}, runs=[run.run]))
+    assert found[f"data/parts/{evidence.hex}/content"] == b"kept"
+
+
+async def test_a_closing_that_somebody_changed_or_took_away_fails_and_one_that_is_forgotten_is_not_there(
+    desk,
+):
+    one, other, _ = await two_runs(desk)
+    gone = await desk.shelf.house.declare()
+    await desk.close(gone, 0)
+    await desk.publish()
+    execute = desk.shelf.house.execute
+    await execute("UPDATE closings SET record = record || ' ' WHERE run_uid = $1", one.run_uid)
+    await execute("DELETE FROM closings WHERE run_uid IN ($1, $2)", other.run_uid, gone.run_uid)
+    reviewer = await desk.shelf.key(Role.REVIEWER)
+    path = (await desk.ask(reviewer, runs=[one.run, other.run, gone.run])).json()["bundle"]
+    await execute("DELETE FROM runs WHERE run_uid = $1", gone.run_uid)
+    report = desk.verified((await desk.shelf.get(path, reviewer)).content)
+    assert report.exit == 1
+    failed = [(item.kind, item.name) for item in report.items if item.state == "failed"]
+    assert sorted(failed) == sorted([("closing", one.run_uid.hex), ("closing", other.run_uid.hex)])
+
+
 async def test_an_auditor_gets_metadata_proofs_closings_and_records_and_no_content(desk):
     one, _, evidence = await two_runs(desk)
     await desk.publish()

@@ -2,13 +2,11 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from typing import Final
 from uuid import UUID
 
 from store import commitments
-from store.db import Connection, Database
+from store.db import Database
 from store.log_tree.facts import facts
 from store.logging import logger
 from store.services.paging import Reader
@@ -36,16 +34,12 @@ async def closings(
     for at in range(0, len(runs), _TOGETHER):
         some = runs[at : at + _TOGETHER]
         async with database.connection() as connection:
-            found = await export_items.leaves(connection, some, ["close"], tree.size)
+            # What a run that was forgotten was closed with is forgotten too.
+            records = await export_items.closings(connection, reader.scope, some)
+            found = await export_items.leaves(connection, records, ["close"], tree.size)
             leaves = {leaf.subject: leaf for leaf in found}
-            records = await _records(connection, reader.scope, some)
             proofs = [await tree.inclusion(connection, leaf.idx, leaf.leaf) for leaf in leaves.values()]
-        yield [_closed(run, proof, records.get(run, ())) for run, proof in zip(leaves, proofs, strict=True)]
-
-
-async def _records(connection: Connection, scope: UUID, runs: Sequence[UUID]) -> dict[UUID, list[Closing]]:
-    found = await export_items.closings(connection, scope, runs)
-    return {run: list(of_run) for run, of_run in groupby(found, key=attrgetter("run_uid"))}
+        yield [_closed(run, proof, records[run]) for run, proof in zip(leaves, proofs, strict=True)]
 
 
 def _closed(run: UUID, proof: Proof, of_run: Sequence[Closing]) -> Closed:
