@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from policies.reasons import Reason
 from store import errors, ids
-from store.encoding import Identity, Keyed, lp
+from store.encoding import ID_LENGTH, Identity, Keyed, lp
 
 SECRET_BYTES: Final = 32
 INTAKE_VERSION: Final = 0x01
@@ -83,7 +83,7 @@ def part_aad(identity: Identity, evidence: UUID) -> bytes:
 
 def bound(named: bytes, evidence: UUID) -> bytes:
     """Return what both sealings of a part are bound to behind their labels; `named` is its identity, joined."""
-    return named + lp(evidence.bytes)
+    return b"".join((named, ID_LENGTH, evidence.bytes))
 
 
 def wrap_secret(
