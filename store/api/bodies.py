@@ -1,6 +1,7 @@
 """Reading a body: under a cap and a deadline, and never before the guard has decided."""
 
 import asyncio
+import mmap
 from typing import Any, Final
 
 from litestar.types import Receive
@@ -24,7 +25,7 @@ class BodyReader:
         self._late: set[asyncio.Task[Any]] = set()
         self._watching = False
 
-    async def read(self, receive: Receive, most_bytes: int) -> bytes:
+    async def read(self, receive: Receive, most_bytes: int) -> bytes | memoryview:
         """Return the whole body; Refused (part_too_large) as soon as it is over, (interrupted) if cut off or slow."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
@@ -62,18 +63,33 @@ class BodyReader:
                 task.cancel()
 
 
-async def _read(receive: Receive, most_bytes: int) -> bytes:
-    chunks: list[bytes] = []
+async def _read(receive: Receive, most_bytes: int) -> bytes | memoryview:
+    piece, more = await _piece(receive)
+    if not more:
+        # Most bodies come in one piece: no copy then.
+        _within(len(piece), most_bytes)
+        return piece
+    # Pages of its own: they are taken as pieces come, and given back at once, where many pieces together would leave
+    # the heap as large as its worst moment.
+    body = mmap.mmap(-1, max(1, most_bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     size = 0
     while True:
-        message: Any = await receive()
-        if message["type"] == _DISCONNECT:
-            raise Refused(Reason.INTERRUPTED)
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > most_bytes:
-            raise Refused(Reason.PART_TOO_LARGE)
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            # Most bodies come in one piece: no copy then.
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        _within(size + len(piece), most_bytes)
+        body[size : size + len(piece)] = piece
+        size += len(piece)
+        if not more:
+            return memoryview(body)[:size]
+        piece, more = await _piece(receive)
+
+
+async def _piece(receive: Receive) -> tuple[bytes, bool]:
+    """Return what comes next, and whether more comes after it."""
+    message: Any = await receive()
+    if message["type"] == _DISCONNECT:
+        raise Refused(Reason.INTERRUPTED)
+    return message.get("body", b""), message.get("more_body", False)
+
+
+def _within(size: int, most_bytes: int) -> None:
+    if size > most_bytes:
+        raise Refused(Reason.PART_TOO_LARGE)

@@ -178,7 +178,7 @@ def _room(found: Admitted | Reporting, most_bytes: int) -> AbstractContextManage
     )
 
 
-async def _read(request: AnyRequest, most_bytes: int) -> bytes:
+async def _read(request: AnyRequest, most_bytes: int) -> bytes | memoryview:
     reader: BodyReader = request.app.state.bodies
     return await reader.read(request.receive, most_bytes)
 
@@ -188,7 +188,7 @@ async def _note_body(request: AnyRequest, found: Admitted | Reporting, most_byte
         raise NotCaptured(Reason.PART_TOO_LARGE, None)
     try:
         with _room(found, most_bytes):
-            return await _read(request, most_bytes)
+            return bytes(await _read(request, most_bytes))
     except Refused as refusal:
         raise NotCaptured(refusal.reason, None) from None
 

@@ -73,7 +73,7 @@ Frame = Body | StateSaid | Gap
 FrameView = ReceiptView | NoteView
 
 
-def split(flush: bytes, most_frames: int) -> list[msgspec.Raw]:
+def split(flush: bytes | memoryview, most_frames: int) -> list[msgspec.Raw]:
     """Return the frames of a flush, undecoded; Malformed if it is no array of at most `most_frames`."""
     try:
         frames = _outer.decode(flush)
