@@ -94,8 +94,9 @@ class Mirror:
     def __init__(self, root: Path, files: Files | None = None) -> None:
         self._root = root
         self._files = files or Files()
-        # Directories that are on the disk for certain.
+        # Directories that are on the disk for certain, and those in which something was made that may not be yet.
         self._durable: set[Path] = set()
+        self._unsettled: set[Path] = set()
 
     # --- reading
 
@@ -136,23 +137,22 @@ class Mirror:
         """Say whose mirror this is; Differs where it is another log's."""
         with _reported():
             self._put(self._root / KEY, f"{vkey}\n".encode())
+            self._settle()
 
     def put(self, tile: Tile, data: bytes) -> None:
-        """Write a tile or a bundle durably; Differs if there is another one under its name."""
+        """Write a tile or a bundle, durably with the next `publish`; Differs if there is another under its name."""
         with _reported():
             self._put(self._root / tile.path, data)
 
     def drop(self, tile: Tile) -> None:
         """Remove a file that no checkpoint vouches for."""
         with _reported():
-            path = self._root / tile.path
-            self._files.remove(path)
-            if path.parent.is_dir():
-                self._files.sync(path.parent)
+            self._files.remove(self._root / tile.path)
 
     def publish(self, note: bytes) -> None:
-        """Put a checkpoint in the place of the last one; what it vouches for must be written."""
+        """Put a checkpoint in the place of the last one, once all that was put is down on the disk."""
         with _reported():
+            self._settle()
             fresh = self._fresh(note)
             self._files.rename(fresh, self._root / CHECKPOINT)
             self._files.sync(self._root)
@@ -172,6 +172,7 @@ class Mirror:
                     self._files.remove(directory / name)
             if not kept:
                 self._durable.discard(directory)
+                self._unsettled.discard(directory)
                 self._files.remove_directory(directory)
 
     # --- how
@@ -189,11 +190,17 @@ class Mirror:
         except OSError:
             # The disk may have gone and come back as another one.
             self._durable.clear()
+            self._unsettled.clear()
             raise
         if there != data:
             raise Differs(path.relative_to(self._root).as_posix())
-        # Also where it was there: whoever made it may have died before this.
-        self._files.sync(path.parent)
+        # Also where it was there: whoever made it may have died before it was down.
+        self._unsettled.add(path.parent)
+
+    def _settle(self) -> None:
+        for directory in sorted(self._unsettled):
+            self._files.sync(directory)
+            self._unsettled.discard(directory)
 
     def _link_new(self, path: Path, data: bytes) -> bytes | None:
         fresh = self._fresh(data)
