@@ -1,5 +1,7 @@
 -- What a writer reads and locks for a batch. Locks are taken in this order: buckets, runs, and last the gaps of runs;
 -- each in the order of its key, and with one scope a statement, since a locking read may not span several.
+-- Where only one row is looked for, an order makes the planner take the index: else, where one scope or run has nearly all
+-- rows, it looks through the table for the first of any other.
 
 -- name: ends until when the runs of a batch are kept, without a lock: for sealing ahead
 SELECT r.scope_id, r.run_uid, r.retain_until
@@ -33,12 +35,17 @@ FROM unnest($1::uuid[], $2::text[]) AS w (scope_id, source)
 JOIN sources s ON s.scope_id = w.scope_id AND s.source = w.source
 
 -- name: scope_demands what scopes demand now, and whether any tombstone is in them
-SELECT s.scope_id, s.policy, EXISTS (SELECT FROM tombstones t WHERE t.scope_id = s.scope_id) AS has_tombstones
+SELECT s.scope_id, s.policy,
+    (SELECT true FROM tombstones t WHERE t.scope_id = s.scope_id ORDER BY t.mark LIMIT 1) IS NOT NULL AS has_tombstones
 FROM scopes s
 WHERE s.scope_id = ANY($1::uuid[])
 
 -- name: gapped which of these runs have gaps that name something
 SELECT w.scope_id, w.run_uid
 FROM unnest($1::uuid[], $2::uuid[]) AS w (scope_id, run_uid)
-WHERE EXISTS (
-    SELECT FROM gaps g WHERE g.scope_id = w.scope_id AND g.run_uid = w.run_uid AND g.exchange IS NOT NULL)
+CROSS JOIN LATERAL (
+    SELECT g.gap_id FROM gaps g
+    WHERE g.scope_id = w.scope_id AND g.run_uid = w.run_uid AND g.exchange IS NOT NULL
+    ORDER BY g.exchange
+    LIMIT 1
+) AS named

@@ -18,7 +18,7 @@ from tests.support.seeding import seed
 
 PARTS = 20_000
 PAGES, CONTENTS, RUNS, ACCESSES = load("pages"), load("contents"), load("run_pages"), load("accesses")
-PURGING = load("purging")
+PURGING, BATCH = load("purging"), load("batch")
 
 LATE, EARLY, NIL = datetime(9999, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC), UUID(int=0)
 BEGIN = {"newest": (LATE, NIL, EARLY), "oldest": (EARLY, NIL, LATE)}
@@ -187,6 +187,23 @@ async def test_a_run_s_own_view_reads_that_run_only(seeded):
         plan = await seeded.plan(RUNS[name], seeded.scope, run_uid, *more)
         assert not scans(plan), plan
         assert most_rows(plan) <= 100, plan
+
+
+async def test_a_writer_looks_once_for_marks_and_for_gaps_however_many_there_are(seeded):
+    await execute(
+        seeded.url,
+        "INSERT INTO tombstones (scope_id, mark, reason) SELECT s.scope_id, sha256(i::text::bytea), 'erased'"
+        " FROM scopes s, generate_series(1, 20000) i;"
+        " INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, exchange, attempt, kind, first_at, last_at)"
+        " SELECT r.scope_id, r.run_uid, gen_random_uuid(), 'store', 'write_failed', 'x' || i, 'a', 'logical-request',"
+        " now(), now() FROM runs r, generate_series(1, 100) i;"
+        " ANALYZE tombstones, gaps",
+    )
+    runs = [row["run_uid"] for row in await seeded.connection.fetch("SELECT run_uid FROM runs LIMIT 8")]
+    for query, arguments in (("scope_demands", ([seeded.scope],)), ("gapped", ([seeded.scope] * 8, runs))):
+        plan = await seeded.plan(BATCH[query], *arguments)
+        assert not re.search("Seq Scan on (tombstones|gaps)", plan), plan
+        assert most_rows(plan) <= len(arguments[-1]), plan
 
 
 async def test_the_purge_looks_at_few_parts_of_the_first_runs_that_were_shortened(seeded):
