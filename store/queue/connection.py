@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from redis import exceptions
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -54,7 +54,7 @@ class Links:
     def to(cls, url: str, shards: int) -> "Links":
         """Prepare the pools for an address; nothing is connected yet."""
         return cls(
-            # Whoever appends has a deadline of his own.
+            # Whoever appends has a deadline of his own, and no more calls under way than there are connections.
             _client(url, FLIGHTS * shards, None),
             _client(url, _CALLS, SILENCE_S),
             # Two lanes of a writer wait on each shard, one subscription listens, and a repair may be under way.
@@ -67,14 +67,18 @@ class Links:
 
 
 def _client(url: str, connections: int, silence_s: float | None) -> Redis:
-    pool = BlockingConnectionPool.from_url(
-        url,
-        max_connections=connections,
-        timeout=SILENCE_S,
-        socket_timeout=silence_s,
-        socket_connect_timeout=SILENCE_S,
-        retry=Retry(NoBackoff(), 0),
-        decode_responses=False,
+    """Prepare a pool; without `silence_s` nobody waits for a connection, nor for longer than he himself allows."""
+    options: Mapping[str, Any] = {
+        "max_connections": connections,
+        "socket_timeout": silence_s,
+        "socket_connect_timeout": SILENCE_S,
+        "retry": Retry(NoBackoff(), 0),
+        "decode_responses": False,
+    }
+    pool = (
+        ConnectionPool.from_url(url, **options)
+        if silence_s is None
+        else BlockingConnectionPool.from_url(url, timeout=SILENCE_S, **options)
     )
     client: Redis = Redis.from_pool(pool)
     return client

@@ -96,6 +96,8 @@ class Flushes:
         """Answer every frame, in order. All of them go to the queue together, which makes it one call."""
         frames = [_read(each, session) for each in raw]
         bodies = [await self._decided(sender, frame) for frame in frames if isinstance(frame, Body)]
+        if len(bodies) == len(frames):
+            return [*await self._ingest.capture(sender, bodies)]
         notes = [self._note(sender, frame) for frame in frames if not isinstance(frame, Body)]
         receipts, views = await asyncio.gather(self._ingest.capture(sender, bodies), asyncio.gather(*notes))
         of_bodies, of_notes = iter(receipts), iter(views)
