@@ -139,6 +139,12 @@ def _add_log(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
         actions, "resume", log_commands.resume,
         "let a log go on that was rolled back, once it has again what was published; a forked one never does",
     )  # fmt: skip
+    _command(
+        actions,
+        "write-mirror",
+        log_commands.write_mirror,
+        "write a mirror that was lost anew, from the database",
+    )
     _command(actions, "policy", log_commands.policy, "print the policy file for `custody verify`")
 
 

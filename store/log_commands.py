@@ -32,6 +32,16 @@ async def resume(said: argparse.Namespace) -> int:
     return _OK
 
 
+async def write_mirror(said: argparse.Namespace) -> int:
+    """Write a mirror that was lost anew from the database."""
+    async with opened(said, duties=True) as services:
+        size = await _admin(services).write_mirror(COMMAND_LINE)
+    sys.stdout.write(
+        f"the mirror in {services.settings.mirror_dir} has the {size} leaves that were published\n"
+    )
+    return _OK
+
+
 async def policy(said: argparse.Namespace) -> int:
     """Print the policy file for `custody verify`: hand it over by another way than the bundles."""
     async with opened(said, duties=True) as services:

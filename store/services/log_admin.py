@@ -7,18 +7,19 @@ from typing import Final
 from policies.reasons import Reason
 from store import commitments
 from store.db import Database
-from store.errors import Conflict, CustodyError
+from store.errors import Conflict, Corrupt, CustodyError
 from store.log_tree import notes
 from store.log_tree.notes import VerifierKey
 from store.logging import logger
 from store.mirror import Mirror
 from store.services.export.signing import log_key
-from store.services.mirrored import Held, disagreement, held_by
+from store.services.mirrored import EMPTY, Growing, Held, disagreement, held_by, leaves
 from store.tables import log, log_queue, operator_actions, publishing
 from store.tables.log import State
 from store.tables.operator_actions import STORE_WIDE
 
 RESUMED: Final = "log_resumed"
+REWRITTEN: Final = "log_mirror_written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,34 @@ class LogAdmin:
         logger().warning("log_resumed", key_id=who, count=state.size)
         return state.size
 
+    async def write_mirror(self, who: str) -> int:
+        """Write a mirror that was lost anew, up to the last checkpoint in the database; return its size.
+
+        Conflict where there is one. Corrupt where that checkpoint is not signed by the log's key, or the leaves do not
+        bear it out: the database cannot make up another log, only keep silent about the end of this one.
+        """
+        with self._mirror.taken():
+            if self._mirror.checkpoint() is not None:
+                raise Conflict(
+                    Reason.IDENTITY_CONFLICT, "there is a mirror: only one that was lost is written anew"
+                )
+            async with self._database.connection() as connection:
+                state = await log.state(connection)
+                note = await publishing.checkpoint(connection, state.published_size)
+                key = await log_key(connection)
+            growing = Growing(self._mirror, EMPTY)
+            async for entries in leaves(self._database, 0, state.published_size):
+                await asyncio.to_thread(growing.add, entries)
+            await asyncio.to_thread(growing.finish)
+            if note is None or _vouched_for(note, key) != growing.tree.edge().root():
+                raise Corrupt(Reason.INTEGRITY_MISMATCH, "the database does not bear out its last checkpoint")
+            await asyncio.to_thread(self._mirror.claim, key.text)
+            await asyncio.to_thread(self._mirror.publish, note)
+        async with self._database.connection() as connection:
+            await operator_actions.insert(connection, None, who, REWRITTEN, str(state.published_size))
+        logger().warning("mirror_written", key_id=who, count=state.published_size)
+        return state.published_size
+
     async def key(self) -> VerifierKey:
         """Return the key that signs the log: as its own leaf names it, or else the mirror."""
         said = self._mirror.key()
@@ -86,6 +115,13 @@ class LogAdmin:
             leaf = commitments.leaf("resume", size=state.size, t=locked.now, why="rolled_back")
             await log_queue.copy(connection, [(STORE_WIDE, leaf)])
             await operator_actions.insert(connection, None, who, RESUMED, str(state.size))
+
+
+def _vouched_for(note: bytes, key: VerifierKey) -> bytes | None:
+    try:
+        return notes.verify_checkpoint(note, key).root
+    except ValueError:
+        return None
 
 
 _WHY_NOT: Final = {

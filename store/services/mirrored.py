@@ -38,11 +38,14 @@ class Held:
         return OpenTiles(self.size, self.open_tiles)
 
 
+EMPTY: Final = Held(0, EMPTY_ROOT, (), (), None)
+
+
 def held_by(mirror: Mirror, key: VerifierKey) -> Held:
     """Return the tree that the mirror's checkpoint vouches for; Corrupt where the mirror does not bear it out."""
     note = mirror.checkpoint()
     if note is None:
-        return Held(0, EMPTY_ROOT, (), (), None)
+        return EMPTY
     try:
         checkpoint = notes.verify_checkpoint(note, key)
         open_tiles = tuple(_open_tiles(mirror, checkpoint.size))

@@ -7,7 +7,7 @@ import pytest
 
 from policies.reasons import Reason
 from store.db import DUTIES_ROLE, Database
-from store.errors import Conflict
+from store.errors import Conflict, Corrupt
 from store.mirror import Mirror
 from store.services.log_admin import LogAdmin
 from store.services.publishing import Publishing
@@ -92,3 +92,42 @@ async def test_without_its_mirror_the_status_says_so(publishing, database, tmp_p
     (tmp_path / "mirror" / "checkpoint").write_bytes(b"no note")
     found = await LogAdmin(database, Mirror(tmp_path / "mirror")).status()
     assert (found.mirror, "damaged" in found.trouble) == (None, True)
+
+
+async def test_a_lost_mirror_is_written_anew_from_what_was_signed(
+    publishing, database, database_url, tmp_path
+):
+    lost, fresh = tmp_path / "mirror", tmp_path / "fresh"
+    await log.grow(database_url, 5)
+    admin = LogAdmin(database, Mirror(lost))
+    with pytest.raises(Conflict, match="there is a mirror"):
+        await admin.write_mirror("operator-1")
+    assert await LogAdmin(database, Mirror(fresh)).write_mirror("operator-1") == 300
+    assert files_in(fresh) == files_in(lost)
+    done = "SELECT key_id || ' ' || action || ' ' || target FROM operator_actions"
+    assert await scalar(database_url, done) == "operator-1 log_mirror_written 300"
+    assert (await Publishing(database, Mirror(fresh), LOG).round()).size == 305
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE log_entries SET leaf = 'xx' WHERE idx = 7",
+        "DELETE FROM log_entries WHERE idx = 7",
+        "UPDATE log_checkpoints SET note = overlay(note PLACING 'x' FROM length(note) - 20)",
+        "DELETE FROM log_checkpoints",
+    ],
+)
+async def test_from_a_database_that_was_changed_no_mirror_is_written(
+    publishing, database, database_url, tmp_path, edit
+):
+    await execute(database_url, edit)
+    fresh = Mirror(tmp_path / "fresh")
+    with pytest.raises(Corrupt):
+        await LogAdmin(database, fresh).write_mirror("operator-1")
+    assert fresh.checkpoint() is None
+
+
+def files_in(root: Path) -> dict[str, bytes]:
+    found = (path for path in root.rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
