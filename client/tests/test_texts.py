@@ -1,6 +1,7 @@
 """Notes, checkpoints, keys, numbers and JSON in their one form, against the golden values of every implementation."""
 
 import json
+import re
 from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import ClassVar
@@ -239,16 +240,13 @@ def test_policies_that_do_not_say_whom_to_believe_are_refused(text):
         Policy.parse(text)
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"00", b"01", b"-1", b"+1", b"1 ", b"1_0", b"1\n", "\u0661".encode(), b"1" * 19]
-)
+@pytest.mark.parametrize("text", ["", "00", "01", "-1", "+1", "1 ", "1_0", "1\n", "\u0661", "1" * 19])
 def test_numbers_have_one_form(text):
-    with pytest.raises(ValueError, match="number"):
-        texts.strict_number(text)
+    assert not re.fullmatch(texts.NUMBER, text)
 
 
 def test_numbers_are_read():
-    assert [texts.strict_number(text) for text in (b"0", b"10", b"9" * 18)] == [0, 10, 10**18 - 1]
+    assert all(re.fullmatch(texts.NUMBER, text) for text in ("0", "10", "9" * 18))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Texts that have one form only: base64, decimal numbers, canonical JSON. Any other writing of them is refused."""
 
 import json
-import re
 from binascii import Error, a2b_base64, b2a_base64
 from typing import Final
 
@@ -14,7 +13,6 @@ NUMBER: Final = "(?:0|[1-9][0-9]{0,17})"
 _canonical: Final = json.JSONEncoder(
     ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False
 )
-_number: Final = re.compile(NUMBER.encode())
 
 
 def strict_base64(text: bytes) -> bytes:
@@ -26,13 +24,6 @@ def strict_base64(text: bytes) -> bytes:
     if b2a_base64(data, newline=False) != text:
         raise ValueError("not base64 in its one form")
     return data
-
-
-def strict_number(text: bytes) -> int:
-    """Read a decimal number; ValueError on leading zeros, signs, and more than 18 digits."""
-    if not _number.fullmatch(text):
-        raise ValueError("not a number in its one form")
-    return int(text)
 
 
 def canonical_json(data: bytes) -> object:
