@@ -31,7 +31,10 @@ class BodyReader:
         assert task is not None  # noqa: S101 - a coroutine runs in a task
         self._begin(task)
         try:
-            return await _read(receive, most_bytes)
+            piece, more = await _piece(receive)
+            _within(len(piece), most_bytes)
+            # Most bodies come in one piece: no copy then.
+            return await _gathered(piece, receive, most_bytes) if more else piece
         except asyncio.CancelledError:
             # Somebody else may have ended the task at the same time, and is to be obeyed.
             if task in self._late and task.uncancel() == 0:
@@ -63,23 +66,21 @@ class BodyReader:
                 task.cancel()
 
 
-async def _read(receive: Receive, most_bytes: int) -> bytes | memoryview:
-    piece, more = await _piece(receive)
-    if not more:
-        # Most bodies come in one piece: no copy then.
-        _within(len(piece), most_bytes)
-        return piece
-    # Pages of its own: they are taken as pieces come, and given back at once, where many pieces together would leave
-    # the heap as large as its worst moment.
+async def _gathered(piece: bytes, receive: Receive, most_bytes: int) -> memoryview:
+    """Return the body that begins with this piece.
+
+    It lies in pages of its own, which are taken as pieces come and given back at once; many pieces together would leave
+    the heap as large as its worst moment.
+    """
     body = mmap.mmap(-1, max(1, most_bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    size = 0
+    size, more = 0, True
     while True:
-        _within(size + len(piece), most_bytes)
         body[size : size + len(piece)] = piece
         size += len(piece)
         if not more:
             return memoryview(body)[:size]
         piece, more = await _piece(receive)
+        _within(size + len(piece), most_bytes)
 
 
 async def _piece(receive: Receive) -> tuple[bytes, bool]:
