@@ -1,4 +1,5 @@
--- Exports, and how much each key reads. Runs before the code that needs it; code of before knows nothing of it. Locks: none.
+-- Exports, how much each key reads, and what operators' actions are for. Runs before the code that needs it; code of before
+-- knows nothing of it. Locks: adding an empty column rewrites nothing.
 
 -- What an export is made from: the parts that were asked for, each by its evidence reference, the runs whose closings belong
 -- to them, and the checkpoint that all its proofs are under. A bundle is made anew whenever it is fetched, each part
@@ -32,6 +33,9 @@ CREATE TABLE read_counts (
     CONSTRAINT read_counts_above_zero CHECK (reads > 0)
 );
 CREATE INDEX read_counts_by_hour ON read_counts (hour);
+
+-- What an operator said that the action is for, in the words of `Custody-Purpose`.
+ALTER TABLE operator_actions ADD COLUMN purpose text;
 
 GRANT SELECT, INSERT ON exports TO custody_service;
 GRANT UPDATE (state, given_at) ON exports TO custody_service;

@@ -9,17 +9,15 @@ from litestar.params import FromPath
 
 from policies.reasons import Reason
 from store.api.answers import Ready, get
-from store.api.identity import requires, said_in, services
+from store.api.identity import purpose_of, requires, services
 from store.api.reading import READERS, AnyRequest, evidence_of, only, reader_of
 from store.api.schema import OPERATION
-from store.errors import Malformed, NotFound
+from store.errors import NotFound
 from store.ids import caller_id
 from store.services.content import MOST_PURPOSE, ContentView
 from store.services.paging import Reader
 from store.services.readback import PartIdentity
 from store.services.said import known_kind
-
-PURPOSE: Final = "custody-purpose"
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _OPAQUE: Final = "application/octet-stream"
@@ -94,14 +92,6 @@ async def _answer(request: AnyRequest, named: UUID | PartIdentity) -> Response[b
 async def _say_if_not_stored(request: AnyRequest, reader: Reader, identity: PartIdentity) -> None:
     if await services(request).run_reads.gap(reader, identity) is not None:
         raise NotFound(Reason.NOT_STORED, "the observation did not become a part; its gap says why") from None
-
-
-def purpose_of(request: AnyRequest) -> str | None:
-    """Return what the caller says that this read is for."""
-    said = said_in(request, PURPOSE)
-    if len(said) > 1:
-        raise Malformed(detail="Custody-Purpose is repeated")
-    return said[0] if said else None
 
 
 def _headers(view: ContentView) -> dict[str, str]:

@@ -13,9 +13,9 @@ from litestar.params import FromPath, JSONBody
 from litestar.types import Receive, Scope, Send
 
 from policies.kinds import Role
-from store.api.content import PURPOSE_HEADER, purpose_of
+from store.api.content import PURPOSE_HEADER
 from store.api.documents import unambiguous
-from store.api.identity import requires, scope_of, services
+from store.api.identity import purpose_of, requires, scope_of, services
 from store.api.reading import AnyRequest, evidence_of, only, reader_of
 from store.api.schema import OPERATION
 from store.errors import CustodyError, Malformed

@@ -12,13 +12,16 @@ from policies.kinds import Role
 from policies.reasons import Reason
 from store.errors import CustodyError, Malformed, Unauthenticated
 from store.ids import caller_id
+from store.services.content import checked_purpose
 from store.services.keys import KEY_TEXT, Caller
 from store.services.scopes import Scope
+from store.tables import operator_actions
 from store.wiring import Services
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 
 SCOPE_HEADER: Final = "custody-scope"
+PURPOSE_HEADER: Final = "custody-purpose"
 
 # Under these names people put credentials into URLs, from where they reach logs and proxies (edge case 32).
 _CREDENTIAL_NAMES: Final = frozenset(
@@ -68,8 +71,18 @@ def requires(*roles: Role) -> Guard:
         who = await authenticated(connection)
         if who.role not in allowed:
             raise CustodyError(Reason.PERMISSION_DENIED, "the key's role does not reach this call")
+        if who.role is Role.OPERATOR:
+            operator_actions.for_purpose(checked_purpose(purpose_of(connection)))
 
     return guard
+
+
+def purpose_of(connection: Connection) -> str | None:
+    """Return what the caller says that this is for."""
+    said = said_in(connection, PURPOSE_HEADER)
+    if len(said) > 1:
+        raise Malformed(detail="Custody-Purpose is repeated")
+    return said[0] if said else None
 
 
 async def authenticated(connection: Connection) -> Caller:

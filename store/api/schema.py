@@ -21,6 +21,14 @@ from store.api import problems
 OPERATION: Final = "openapi"
 
 _BEARER: Final = "bearer"
+_OPERATORS: Final = "operators"
+_PURPOSE: Final[Mapping[str, Any]] = {
+    "name": "Custody-Purpose",
+    "in": "header",
+    "required": False,
+    "description": "What it is for; recorded with the operator action, where the call is one",
+    "schema": {"type": "string", "maxLength": 200},
+}
 _METHODS: Final = ("get", "put", "post", "patch", "delete", "head", "options")
 _REF: Final = "#/components/schemas/{name}"
 
@@ -81,9 +89,12 @@ def _operation(operation: Mapping[str, Any], extras: Mapping[str, Mapping[str, A
         "content": {problems.MEDIA_TYPE: {"schema": {"$ref": _REF.format(name="Problem")}}},
     }
     extra = dict(extras.get(str(operation.get("operationId")), {}))
+    parameters = [*operation.get("parameters", ()), *extra.pop("parameters", ())]
+    if _OPERATORS in operation.get("tags", ()):
+        parameters.append(_PURPOSE)
     return {
         **operation,
-        "parameters": [*operation.get("parameters", ()), *extra.pop("parameters", ())],
+        "parameters": parameters,
         "responses": {**answers, **extra.pop("responses", {}), "default": problem},
         **extra,
     }

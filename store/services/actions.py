@@ -19,11 +19,12 @@ class ActionItem(msgspec.Struct, frozen=True):
     key_id: str
     action: str
     target: str | None
+    purpose: str | None
 
 
 def item_of(row: ActionRow) -> ActionItem:
     """Return an action as it is shown."""
-    return ActionItem(row.at, row.action_id, row.key_id, row.action, row.target)
+    return ActionItem(row.at, row.action_id, row.key_id, row.action, row.target, row.purpose)
 
 
 class ActionPages:

@@ -31,8 +31,8 @@ async def test_auditors_and_operators_see_what_was_done_in_their_scope(api):
     operator, auditor = [
         bearer(await api.key(role, scope.scope_id)) for role in (Role.OPERATOR, Role.AUDITOR)
     ]
-    for _ in range(2):
-        assert (await api.client.put("/v1/sources/doc-1", json={}, headers=operator)).is_success
+    for more in ({}, {"Custody-Purpose": "ticket 12"}):
+        assert (await api.client.put("/v1/sources/doc-1", json={}, headers={**operator, **more})).is_success
     await api.client.put(
         "/v1/sources/doc-2", json={}, headers=bearer(await api.key(Role.OPERATOR, other.scope_id))
     )
@@ -41,6 +41,7 @@ async def test_auditors_and_operators_see_what_was_done_in_their_scope(api):
     assert [(each["action"], each["target"]) for each in seen[:2]] == [
         ("source_version_added", "doc-1 v2"), ("source_version_added", "doc-1 v1"),
     ]  # fmt: skip
+    assert [each["purpose"] for each in seen] == ["ticket 12", *[None] * (len(seen) - 1)]
     assert {each["key_id"] for each in seen[:2]} == {operator["Authorization"].split("_")[2]}
     assert (seen[-1]["action"], seen[-1]["key_id"]) == ("scope_created", "command-line")
     assert await listed(api, operator, order="oldest", limit=1) == seen[::-1]
@@ -48,6 +49,17 @@ async def test_auditors_and_operators_see_what_was_done_in_their_scope(api):
     for role in (Role.REVIEWER, Role.CUSTODIAN, Role.RUNTIME):
         refused = await api.client.get("/v1/actions", headers=bearer(await api.key(role, scope.scope_id)))
         assert problem(refused)["reason"] == "permission_denied"
+
+
+async def test_a_purpose_that_no_record_could_show_is_refused(api):
+    scope = await api.scope()
+    operator = bearer(await api.key(Role.OPERATOR, scope.scope_id))
+    for wrong in ("", "x" * 201):
+        answer = await api.client.put(
+            "/v1/sources/doc-1", json={}, headers={**operator, "Custody-Purpose": wrong}
+        )
+        assert problem(answer)["reason"] == "malformed_request"
+    assert "source_version_added" not in {each["action"] for each in await listed(api, operator)}
 
 
 async def test_what_belongs_to_no_scope_is_for_operators_of_the_whole_store(api):

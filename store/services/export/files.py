@@ -88,6 +88,7 @@ def action_line(action: ActionItem) -> bytes:
             "action_id": action.action_id.hex,
             "at": instant(action.at),
             "key": action.key_id,
+            "purpose": action.purpose,
             "target": action.target,
         }
     )

@@ -57,4 +57,4 @@ async def actions(database: Database, reader: Reader) -> AsyncGenerator[list[byt
 def _shown(action: ActionItem, reader: Reader) -> ActionItem:
     if reader.role in _SEES_TARGETS or not action.action.startswith(_OF_SOURCES):
         return action
-    return ActionItem(action.at, action.action_id, action.key_id, action.action, None)
+    return ActionItem(action.at, action.action_id, action.key_id, action.action, None, action.purpose)
