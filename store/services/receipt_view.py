@@ -85,32 +85,19 @@ class ReceiptWriter:
 
     def write(self, identity: Identity, evidence: UUID, outcome: Outcome) -> ReceiptView:
         """Return the receipt of `evidence`, which is the id minted when the observation was answered."""
+        run, exchange, attempt = identity.run, identity.exchange, identity.attempt
+        kind = identity.kind if isinstance(identity.kind, Kind) else Kind(identity.kind)
+        capture, reason = outcome.capture, outcome.reason
         claims = receipts.Claims(
-            evidence=EvidenceId(evidence),
-            run=identity.run,
-            exchange=identity.exchange,
-            attempt=identity.attempt,
-            kind=Kind(identity.kind),
-            capture=outcome.capture,
-            reason=outcome.reason,
-            first_at_us=minted_us(evidence),
+            EvidenceId(evidence), run, exchange, attempt, kind, capture, reason, minted_us(evidence)
         )
         return ReceiptView(
-            run_id=claims.run,
-            exchange_id=claims.exchange,
-            attempt_id=claims.attempt,
-            kind=claims.kind,
-            capture=outcome.capture,
-            reason=outcome.reason,
-            recorded=outcome.recorded,
-            overdue=outcome.overdue,
-            dispatch=outcome.dispatch,
-            settlement=outcome.settlement,
-            receipt=receipts.issue(self._key, ScopeId(identity.scope), claims),
-            evidence=evidence if outcome.capture is Capture.STORED else None,
-            received_at=minted_at(evidence),
-            stored_at=outcome.stored_at,
-        )
+            run, exchange, attempt, kind, capture, reason, outcome.recorded, outcome.overdue,
+            outcome.dispatch, outcome.settlement,
+            receipts.issue(self._key, ScopeId(identity.scope), claims),
+            evidence if capture is Capture.STORED else None,
+            minted_at(evidence), outcome.stored_at,
+        )  # fmt: skip
 
     def read(self, scope: ScopeId, text: str) -> receipts.Claims:
         """Return what a receipt of ours says; NotFound for anything else."""
