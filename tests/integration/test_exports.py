@@ -15,6 +15,7 @@ from tests.support.databases import clone_of
 from tests.support.duties import end_span
 from tests.support.exporting import Desk, files, lines, office, states, unavailable
 from tests.support.factories import OUTPUT, Run
+from tests.support.stack import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -261,6 +262,28 @@ async def test_what_cannot_be_asked_for_is_said(desk, monkeypatch):
     key = await desk.shelf.key(Role.REVIEWER, strict)
     assert problem(await desk.ask(key, runs=["strict"]))["reason"] == "malformed_request"
     assert (await desk.ask({**key, "Custody-Purpose": "why"}, runs=["strict"])).status_code == 201
+
+
+async def test_nothing_is_exported_while_reads_are_closed(desk):
+    one, _, _ = await two_runs(desk)
+    await desk.publish()
+    reviewer, house = await desk.shelf.key(Role.REVIEWER), desk.shelf.house
+    path = (await desk.ask(reviewer, runs=[one.run])).json()["bundle"]
+
+    async def closed() -> bool:
+        return bool((await desk.ask(reviewer, runs=[one.run])).is_server_error)
+
+    async def opened() -> bool:
+        return bool((await desk.shelf.get(path, reviewer)).is_success)
+
+    await house.execute("UPDATE log_state SET stop = 'rolled_back', stopped_at = now()")
+    try:
+        await until(closed, "reads are closed")
+        for answer in (await desk.ask(reviewer, runs=[one.run]), await desk.shelf.get(path, reviewer)):
+            assert problem(answer)["reason"] == "reads_closed"
+    finally:
+        await house.execute("UPDATE log_state SET stop = NULL, stopped_at = NULL")
+    await until(opened, "reads are open")
 
 
 async def test_a_part_without_a_leaf_is_no_part_of_the_log_and_said_as_such(desk):
