@@ -75,8 +75,8 @@ async def leaves(database: Database, start: int, end: int) -> AsyncIterator[Sequ
     """Yield the leaves from one index to before another, some at a time."""
     for at in range(start, end, _BATCH):
         async with database.connection() as connection:
-            found = await log.entries(connection, at, min(at + _BATCH, end))
-        yield [entry.leaf for entry in found]
+            found = await log.leaves(connection, at, min(at + _BATCH, end))
+        yield found
 
 
 class Growing:

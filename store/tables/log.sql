@@ -29,6 +29,9 @@ RETURNING id, scope_id, leaf
 -- name: entries_from entries by index
 SELECT idx, scope_id, kind, subject, leaf FROM log_entries WHERE idx >= $1 AND idx < $2 ORDER BY idx
 
+-- name: leaves_from the bytes of entries, by index
+SELECT leaf FROM log_entries WHERE idx >= $1 AND idx < $2 ORDER BY idx
+
 -- name: indexes_of where leaves of one kind about some subjects are; the first, where there are several
 SELECT subject, min(idx) AS idx FROM log_entries WHERE subject = ANY($1::uuid[]) AND kind = $2 GROUP BY subject
 
