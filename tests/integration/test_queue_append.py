@@ -44,7 +44,7 @@ async def test_what_was_queued_is_delivered_byte_for_byte(queue: Queue) -> None:
     (entry,) = await queue.take(0, "w", 10, 0)
     assert (entry.type, entry.key, entry.sealed, entry.deliveries) == ("part", key, frame.sealed, 1)
     assert entry.header.sources == [("doc-7", 3)]  # type: ignore[union-attr]
-    assert entry.settle("stored").evidence == frame.evidence
+    assert entry.settle("stored").evidence == frame.evidence.bytes
 
 
 async def test_forty_at_once_against_a_limit_of_32_are_32_queued_and_8_refused_with_gaps(
