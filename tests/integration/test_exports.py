@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from policies.kinds import Role
-from store.services.export import asking
+from store.services.export import asking, closings, parts, records
 from tests.support.api import problem
 from tests.support.databases import clone_of
 from tests.support.duties import end_span
@@ -49,7 +49,14 @@ async def two_runs(desk: Desk) -> tuple[Run, Run, list[UUID]]:
     return runs[0], runs[1], evidence
 
 
-async def test_a_bundle_of_two_runs_proves_itself(desk):
+@pytest.mark.parametrize("together", [1, 2, 1000])
+async def test_a_bundle_of_two_runs_proves_itself(desk, monkeypatch, together):
+    """However much of it is read at a time."""
+    for module, name in (
+        (parts, "_MOST_TOGETHER"), (closings, "_TOGETHER"), (records, "_LINES"), (records, "_PARTS_TOGETHER"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, together)
+    monkeypatch.setattr(parts, "_MOST_BYTES", 512 * together)
     one, other, evidence = await two_runs(desk)
     await desk.publish()
     before = await desk.checkpoint()
@@ -70,7 +77,13 @@ async def test_a_bundle_of_two_runs_proves_itself(desk):
     assert (facts["parts"], facts["unavailable"], facts["closings"]) == (5, 0, 2)
     assert found["data/policy.txt"].decode() == desk.policy()
     read = lines(found, "accesses.jsonl")
+    assert sorted(each["evidence"] for each in read) == sorted({each["evidence"] for each in read})
     assert len(read) == 5
+    done = [each["action_id"] for each in lines(found, "actions.jsonl")]
+    kept = await desk.shelf.house.rows(
+        "SELECT action_id FROM operator_actions WHERE scope_id = $1 ORDER BY at, action_id", one.scope
+    )
+    assert done == [row["action_id"].hex for row in kept]
     assert {(each["outcome"], each["purpose"], each["role"]) for each in read} == {
         ("read", "case 7", "reviewer")
     }
