@@ -22,7 +22,7 @@ from store.logging import logger
 from store.queue import Queue
 from store.services.buckets import when_unlocked
 from store.services.duties import each_within
-from store.services.hold_buckets import move_some
+from store.services.hold_buckets import BATCH, move_some
 from store.tables import buckets, leases, log_queue, spans
 from store.tables.buckets import Bucket, DueSpan
 from store.tables.spans import Span
@@ -88,7 +88,8 @@ class Expiry:
         for bucket in rows:
             if bucket.state == "live":
                 await each_within(_BUDGET_S, partial(self._move, bucket))
-                if not await self._move(bucket):
+                # A few more may have come; a great many are left for the next run.
+                if await self._move(bucket) < BATCH:
                     await when_unlocked(partial(self._expire, bucket))
         async with self.database.connection() as connection:
             if await buckets.alive_in_span(connection, span.span_start):

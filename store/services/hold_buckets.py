@@ -23,7 +23,8 @@ from store.services.duties import each_within
 from store.tables import held_bodies
 from store.tables.held_bodies import HoldBucket, Wrapped
 
-_BATCH: Final = 200
+# How many bodies move, or are wrapped anew, in one transaction.
+BATCH: Final = 200
 _SCOPES: Final = 512
 _BUDGET_S: Final = 20.0
 
@@ -48,7 +49,7 @@ async def move_some(
 
     Unavailable where the scope has no bucket for them yet: then its own one must not expire.
     """
-    taken = await held_bodies.take_held(connection, scope, bucket, span_start, _BATCH)
+    taken = await held_bodies.take_held(connection, scope, bucket, span_start, BATCH)
     if not taken:
         return 0
     into = await held_bodies.share_bucket(connection, scope)
@@ -101,7 +102,7 @@ async def _wrap_some(database: Database, keyring: Keyring, bucket: HoldBucket) -
         into = await held_bodies.share_bucket(connection, bucket.scope_id)
         if into is None:
             return 0
-        found = await held_bodies.take_wrapped(connection, bucket, _BATCH)
+        found = await held_bodies.take_wrapped(connection, bucket, BATCH)
         to = HoldBucket(bucket.scope_id, into)
         secrets = [_anew(keyring, to, each, keep_bucket=False) for each in found]
         await held_bodies.put_wrapped(connection, to, secrets)

@@ -290,7 +290,7 @@ async def test_a_crash_while_held_bodies_move_is_continued(
     kept = [*secrets][:3]
     for evidence in kept:
         await holds.place(scope, OnPart(evidence), "m", "op")
-    monkeypatch.setattr("store.services.hold_buckets._BATCH", 2)
+    monkeypatch.setattr("store.services.hold_buckets.BATCH", 2)
     await end_span(database_url, await scalar(database_url, "SELECT DISTINCT span_start FROM parts"))
     calls = 0
 
@@ -398,7 +398,7 @@ async def test_a_crash_while_the_hold_key_is_changed_is_continued(
     placed = {each: await holds.place(scope, OnPart(each), "m", "op") for each in secrets}
     await _expire(database_url, expiry, gone)
     await _let_go(database_url, holds, scope, placed[gone].hold_id)
-    monkeypatch.setattr("store.services.hold_buckets._BATCH", 1)
+    monkeypatch.setattr("store.services.hold_buckets.BATCH", 1)
 
     async def crash(*_: object, **__: object) -> None:
         raise ZeroDivisionError
