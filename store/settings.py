@@ -253,7 +253,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "age at which a queued part is marked `write_timeout`",
     ),
     # --- writers
-    Setting("writer_batch", "256", forms.count(1, 10_000), "entries that a writer commits at once"),
+    Setting(
+        "writer_batch",
+        "256",
+        forms.count(1, 10_000),
+        "entries that a writer commits at once; where much waits and is small, up to four times as many",
+    ),
     Setting(
         "reclaim_idle",
         "10s",
