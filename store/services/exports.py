@@ -8,7 +8,7 @@ from uuid import UUID
 
 from policies.reasons import Reason
 from store.db import Database
-from store.errors import Corrupt, CustodyError, NotFound, Refused
+from store.errors import Corrupt, CustodyError, NotFound, Refused, Unavailable
 from store.keyring import Keyring
 from store.log_tree.notes import VerifierKey, verify_checkpoint
 from store.logging import logger
@@ -85,9 +85,18 @@ class Exports:
         except (GeneratorExit, asyncio.CancelledError):
             logger().info("export_left", key_id=reader.key_id, scope_id=reader.scope, count=making.given)
             raise
-        async with self._database.connection() as connection:
-            await exports.given(connection, reader.scope, row.export_id)
+        await self._given(reader, row)
         logger().info("export_given", key_id=reader.key_id, scope_id=reader.scope, count=making.given)
+
+    async def _given(self, reader: Reader, row: ExportRow) -> None:
+        try:
+            async with self._database.connection() as connection:
+                await exports.given(connection, reader.scope, row.export_id)
+        except Unavailable as outage:
+            # Its reader has the whole of it; the records of the reads are what counts.
+            logger().warning(
+                "export_not_noted", key_id=reader.key_id, scope_id=reader.scope, cause=outage.cause
+            )
 
     async def _making(self, reader: Reader, row: ExportRow) -> Making:
         async with self._database.connection() as connection:
