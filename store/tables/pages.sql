@@ -69,7 +69,8 @@ SELECT p.evidence, r.run, p.exchange, p.attempt, p.kind, p.size_class, p.media_t
            FROM sources f WHERE f.scope_id = p.scope_id AND f.source = ANY(s.sources)
        ) END AS source_facts,
        o.exact_bytes,
-       coalesce(e.idx < (SELECT published_size FROM log_state), false) AS published,
+       EXISTS (SELECT 1 FROM log_entries e WHERE e.subject = p.evidence AND e.kind = 'part'
+               AND e.idx < (SELECT published_size FROM log_state)) AS published,
        coalesce(c.policy ->> 'unknown_sources', 'refuse') AS unknown_sources,
        now() AS observed_at, clock_timestamp() AS closed_at
 FROM parts p
@@ -86,9 +87,6 @@ LEFT JOIN LATERAL (
       AND scope_id = p.scope_id AND evidence = p.evidence
     OFFSET 0  -- else this is hashed: all bodies of the spans are read for one page
 ) AS o ON true
-LEFT JOIN LATERAL (
-    SELECT idx FROM log_entries WHERE subject = p.evidence AND kind = 'part' ORDER BY idx LIMIT 1
-) AS e ON true
 WHERE p.scope_id = $1 AND p.evidence = ANY($2::uuid[])
 
 -- name: key_of_evidence where one part lies, by its evidence reference
