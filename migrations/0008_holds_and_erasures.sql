@@ -1,7 +1,7 @@
 -- Holds, erasures of sources and subjects, and what goes when metadata is kept no longer. Runs before the code that needs
--- it; code of before works on, and neither sees what is held nor destroys it: what it would drop is not where it looks.
--- Locks: new columns are empty, so that nothing is rewritten; constraints are read once over `buckets`, `erasures` and
--- `tombstones`; the index over `parts` finds nothing yet, but on a large table make it CONCURRENTLY by hand before.
+-- it; code of before works on and knows of no holds: replace whoever destroys before the first one is placed. Locks: new
+-- columns are empty, so that nothing is rewritten; constraints are read once over `buckets`, `erasures` and `source_sets`;
+-- the indexes over `parts` find little yet, but on large tables make them CONCURRENTLY by hand before, under these names.
 
 -- A hold keeps what it covers from being destroyed, whatever else is due. It lives until `ended_at`: released, it goes on
 -- keeping for a grace, and a duty ends it. `reason` is an operator's text; it goes with the metadata.
@@ -63,7 +63,7 @@ CREATE TABLE spans.bodies_253370764800 (LIKE public.bodies INCLUDING DEFAULTS IN
 ALTER TABLE public.bodies ATTACH PARTITION spans.bodies_253370764800
     FOR VALUES FROM ('9999-01-01 00:00:00+00') TO ('9999-01-01 00:00:01+00');
 SET LOCAL ROLE NONE;
-CREATE INDEX parts_held ON parts (scope_id, bucket_id) WHERE span_start = '9999-01-01 00:00:00+00';
+CREATE INDEX IF NOT EXISTS parts_held ON parts (scope_id, bucket_id) WHERE span_start = '9999-01-01 00:00:00+00';
 
 -- Erasures of everything that depends on a source, or of a subject (only its keyed hash). `waits_for` says to an operator
 -- why one is not purged yet; `cleared_at` when the queue and its file held nothing more that is older.
@@ -111,7 +111,7 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- `parts.purged_at` says when the last copy of ours was destroyed; the state becomes `purged` once the log says so too.
-CREATE INDEX parts_destroying ON parts (scope_id, purging_at) WHERE state = 'purging' AND purged_at IS NULL;
+CREATE INDEX IF NOT EXISTS parts_destroying ON parts (scope_id, purging_at) WHERE state = 'purging' AND purged_at IS NULL;
 
 -- A source that was erased is closed for good: it cannot be opened again.
 ALTER TABLE sources ADD COLUMN erased_at timestamptz;
@@ -195,7 +195,7 @@ CREATE FUNCTION sets_used(in_scope uuid) RETURNS SETOF bytea LANGUAGE sql STABLE
 $$;
 
 -- Runs whose metadata may be over, oldest first.
-CREATE INDEX runs_by_closed ON runs (scope_id, closed_at) WHERE state = 'closed';
+CREATE INDEX IF NOT EXISTS runs_by_closed ON runs (scope_id, closed_at) WHERE state = 'closed';
 
 -- Rights -------------------------------------------------------------------------------------------------------------
 
