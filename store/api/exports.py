@@ -18,7 +18,7 @@ from store.api.documents import unambiguous
 from store.api.identity import purpose_of, requires, scope_of, services
 from store.api.reading import AnyRequest, evidence_of, only, reader_of
 from store.api.schema import OPERATION
-from store.errors import CustodyError, Malformed
+from store.errors import CustodyError, Malformed, NotFound
 from store.ids import caller_id
 from store.services.export.asking import MOST_ANCHORS, MOST_PARTS, Wanted
 
@@ -177,6 +177,6 @@ def _wanted(data: WantedExport) -> Wanted:
 
 def _evidence(text: str) -> UUID:
     try:
-        return UUID(text)
-    except ValueError:
+        return evidence_of(text)
+    except NotFound:
         raise Malformed(detail="evidence is a list of evidence references") from None

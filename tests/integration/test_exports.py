@@ -219,6 +219,19 @@ async def test_an_auditor_gets_metadata_proofs_closings_and_records_and_no_conte
     assert states(desk.verified(bundle)) == []
 
 
+async def test_a_bundle_s_reads_are_counted_as_all_reads_are(desk):
+    one, _, evidence = await two_runs(desk)
+    await desk.publish()
+    reviewer = await desk.shelf.key(Role.REVIEWER)
+    await desk.bundle(reviewer, runs=[one.run])
+    await desk.shelf.get(f"/v1/parts/{evidence[2]}/content", reviewer)
+    volume = desk.shelf.api.services.access_log._volume
+    assert volume is not None
+    await volume.write()
+    key_id = reviewer["Authorization"].split("_")[2]
+    assert await desk.shelf.house.value("SELECT sum(reads) FROM read_counts WHERE key_id = $1", key_id) == 3
+
+
 async def test_roles_that_read_no_metadata_of_parts_get_no_bundle(desk):
     for role in (Role.OPERATOR, Role.RUNTIME):
         refused = await desk.ask(await desk.shelf.key(role), runs=["run-1"])
@@ -261,6 +274,7 @@ async def test_what_cannot_be_asked_for_is_said(desk, monkeypatch):
     size = int((await desk.checkpoint()).split(b"\n")[1])
     for wanted, reason in (
         ({}, "malformed_request"), ({"runs": ["nobodys"]}, "not_found"), ({"evidence": ["x"]}, "malformed_request"),
+        ({"evidence": [evidence[0].hex]}, "malformed_request"),
         ({"runs": [one.run], "anchors": [size + 1]}, "malformed_request"),
         ({"runs": [one.run], "anchors": [0]}, "malformed_request"), ({"run": one.run}, "malformed_request"),
     ):  # fmt: skip
