@@ -14,7 +14,7 @@ from store.db import Database
 from store.errors import ConfigFaults, Unavailable
 from store.keyring import Keyring
 from store.logging import logger
-from store.tables import buckets, key_marks
+from store.tables import buckets, key_marks, publishing
 
 _LOOKUP: Final = "lookup"
 # How long a start waits for Postgres to tell; after that it is told as soon as it can be.
@@ -22,6 +22,7 @@ _PATIENCE_S: Final = 2.0
 _AGAIN_S: Final = 1.0
 _OTHERS: Final = "the key directory is another store's: this database was written under another lookup key"
 _NOT_HERE: Final = "this store has keys, and they are not in the key directory: mount it, or bring them back"
+_SIGNED: Final = "the key that signs this store's log is not in its key directory: mount it, or bring it back"
 
 
 async def require_own(database: Database, keyring: Keyring) -> None:
@@ -43,7 +44,11 @@ async def make_keys(database: Database, keyring: Keyring) -> None:
     async with database.connection() as connection:
         await key_marks.keep(connection, _LOOKUP, keyring.lookup_mark())
     await require_own(database, keyring)
-    keyring.create_signing_key()
+    if keyring.signing_seed() is None:
+        async with database.connection() as connection:
+            if await publishing.key_leaves(connection):
+                raise ConfigFaults([_SIGNED])
+        keyring.create_signing_key()
 
 
 @asynccontextmanager

@@ -10,8 +10,9 @@ that no checkpoint vouches for, or a checkpoint of which the next round tells th
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -30,6 +31,8 @@ from store.tables.publishing import Against
 
 DUTY: Final = "publish"
 EVERY_S: Final = 1
+
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class Publishing:
             state = await self._state()
             if state.stop is not None:
                 return Round(state.published_size, 0, state.stop)
-            held = await asyncio.to_thread(held_by, self._mirror, self._signer.key)
+            held = await to_the_end(held_by, self._mirror, self._signer.key)
             if held.size < state.published_size:
                 raise Corrupt(Reason.INTEGRITY_MISMATCH, "the mirror lacks what was published")
             against = await disagreement(self._database, held, state)
@@ -100,17 +103,17 @@ class Publishing:
         """Write what the tree grew by and sign it; return the checkpoint of what there is now."""
         if held.size == state.size:
             # Whoever wrote it may have died before it was down on the disk.
-            await asyncio.to_thread(self._mirror.settle)
+            await to_the_end(self._mirror.settle)
             return held.note
         growing = Growing(self._mirror, held)
         async for entries in leaves(self._database, held.size, state.size):
-            await asyncio.to_thread(growing.add, entries)
-        await asyncio.to_thread(growing.finish)
+            await to_the_end(growing.add, entries)
+        await to_the_end(growing.finish)
         if growing.tree.edge().root() != state.root:
             raise Corrupt(Reason.INTEGRITY_MISMATCH, "leaves changed while they were read")
         note = self._signer.sign(Checkpoint(self._signer.key.name, state.size, state.root).text)
-        await asyncio.to_thread(self._mirror.publish, note)
-        await asyncio.to_thread(growing.tidy)
+        await to_the_end(self._mirror.publish, note)
+        await to_the_end(growing.tidy)
         return note
 
     async def _agreed(self, state: State, note: bytes | None, signed: int) -> Round:
@@ -135,6 +138,16 @@ class Publishing:
             await publishing.stop(connection, why)
         logger().error("log_stopped", reason=why, count=state.size)
         return Round(state.published_size, 0, why)
+
+
+async def to_the_end(act: Callable[..., Done], *arguments: object) -> Done:
+    """Do something with files in a thread; who is cancelled meanwhile waits for it, and has the mirror until then."""
+    work = asyncio.ensure_future(asyncio.to_thread(act, *arguments))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait({work})
+        raise
 
 
 def named_key(leaf: bytes) -> str:

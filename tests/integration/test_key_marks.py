@@ -9,6 +9,7 @@ import pytest
 from store.db import SERVICE_ROLE, Database
 from store.errors import ConfigFaults, Unavailable
 from store.services import key_marks
+from tests.support import log
 from tests.support.duties import keyring_of
 
 
@@ -27,6 +28,18 @@ async def test_other_keys_do_not_begin_and_nobody_sets_them_down(database, keys_
         with pytest.raises(ConfigFaults, match="another store's"):
             await attempt(database, other)
     await key_marks.require_own(database, own)
+
+
+async def test_a_log_that_was_signed_gets_no_other_key(database, database_url, keys_dir):
+    own = keyring_of(keys_dir)
+    await key_marks.make_keys(database, own)
+    assert own.signing_seed()
+    await log.append(database_url, [b'{"k":"key","u":"x"}'], kind="key")
+    await key_marks.make_keys(database, own)
+    (keys_dir / "signing" / "log").unlink()
+    with pytest.raises(ConfigFaults, match="signs this store's log"):
+        await key_marks.make_keys(database, own)
+    assert own.signing_seed() is None
 
 
 async def test_while_postgres_is_away_they_begin_and_are_disowned_once_it_tells(

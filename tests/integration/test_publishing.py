@@ -1,6 +1,8 @@
 """The publisher's rounds, over a real database and a real directory: what it signs, refuses and survives."""
 
 import asyncio
+import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from store.db import DUTIES_ROLE, Database
 from store.errors import ConfigFaults, Corrupt, Unavailable
 from store.log_tree.notes import Checkpoint, Signer, verify_checkpoint
 from store.log_tree.tiles import Tile, bundle, grown, parse_bundle, split_hashes
-from store.mirror import Differs, Mirror
+from store.mirror import Differs, Files, Mirror
 from store.services.publishing import Publishing, named_key
 from tests.support import log, naive_tree
 from tests.support.duties import execute, leaves, scalar
@@ -216,6 +218,40 @@ async def test_two_publishers_sign_the_same_or_nothing(database, root, database_
         ]
     await pair[0].round()
     assert await vouched_for(root, database_url) == 30
+
+
+class SlowFiles(Files):
+    """Takes its time to write, and says when it has begun and how often it was done."""
+
+    def __init__(self) -> None:
+        self.begun, self.done = threading.Event(), 0
+
+    def write(self, path: Path, data: bytes) -> None:
+        self.begun.set()
+        time.sleep(0.2)
+        super().write(path, data)
+        self.done += 1
+
+
+async def test_who_loses_the_lease_in_a_round_has_ended_before_another_has_the_mirror(
+    database, root, database_url
+):
+    await log.grow(database_url, 3)
+    files = SlowFiles()
+    mirror = Mirror(root, files)
+    task = asyncio.create_task(Publishing(database, mirror, SIGNER).round())
+    assert await asyncio.to_thread(files.begun.wait, 10)
+    task.cancel()
+    await asyncio.sleep(0.05)
+    with pytest.raises(Unavailable), Mirror(root).taken():
+        raise AssertionError
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    done = files.done
+    assert done
+    await asyncio.sleep(0.3)
+    assert files.done == done
+    assert (await Publishing(database, Mirror(root), SIGNER).round()).size == 3
 
 
 @pytest.mark.long
