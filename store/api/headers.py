@@ -62,7 +62,9 @@ def said_of(headers: dict[str, str]) -> dict[str, str]:
 
 def wait_of(headers: dict[str, str], most_s: float) -> float:
     """Return how many seconds `Prefer: wait=n` (RFC 7240) asks for, at most `most_s`; 0 where nothing was asked."""
-    for preference in headers.get("prefer", "").split(","):
+    if "prefer" not in headers:
+        return 0.0
+    for preference in headers["prefer"].split(","):
         name, _, value = preference.strip().partition("=")
         if name.lower() == "wait" and value.isascii() and value.isdigit():
             return min(float(value[:6]), most_s)
