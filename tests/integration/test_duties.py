@@ -268,13 +268,15 @@ def test_importing_the_process_reads_no_environment(monkeypatch: pytest.MonkeyPa
 
 
 async def test_the_process_does_every_duty_at_its_start_and_what_is_due_within_a_second(
-    tmp_path: Path, database_url: str, redis_url: str
+    tmp_path: Path, keys_dir: Path, database_url: str, redis_url: str
 ) -> None:
     environment = {
         **os.environ, "CUSTODY_DATABASE_URL": database_url, "CUSTODY_REDIS_URL": redis_url,
         "CUSTODY_DATA_DIR": str(tmp_path), "CUSTODY_CANARY": "false",
         "PYTHONPATH": str(Path(process.__file__).parent.parent),
     }  # fmt: skip
+    # The process makes none by itself.
+    keyring_of(tmp_path / "keys")
     command = [sys.executable, "-m", "arq", "workers.duties.Settings"]
     running = await asyncio.create_subprocess_exec(
         *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
