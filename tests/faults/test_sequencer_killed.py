@@ -65,7 +65,8 @@ async def write(url: str, count: int, seen: list[bytes]) -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", range(3))
 async def test_killed_at_any_moment_it_leaves_no_index_twice_and_none_out(database_url: str, seed: int):
-    chance, queued = random.Random(seed), []
+    chance = random.Random(seed)
+    queued: list[bytes] = []
     writing = asyncio.create_task(write(database_url, 20_000, queued))
     running = [await started(database_url, 37) for _ in range(2)]
     while not writing.done():

@@ -275,8 +275,6 @@ async def test_the_process_does_every_duty_at_its_start_and_what_is_due_within_a
         "CUSTODY_DATA_DIR": str(tmp_path), "CUSTODY_CANARY": "false",
         "PYTHONPATH": str(Path(process.__file__).parent.parent),
     }  # fmt: skip
-    # The process makes none by itself.
-    keyring_of(tmp_path / "keys")
     command = [sys.executable, "-m", "arq", "workers.duties.Settings"]
     running = await asyncio.create_subprocess_exec(
         *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
