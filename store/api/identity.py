@@ -47,18 +47,17 @@ _MOST_PARAMETERS: Final = 64
 
 def services(connection: Connection) -> Services:
     """Return what the application was started with."""
-    opened: Services = connection.app.state.services
+    opened: Services = connection.scope["litestar_app"].state.services
     return opened
 
 
 async def no_credentials_in_url(connection: Connection, _: BaseRouteHandler) -> None:
     """Refuse a request whose address carries a credential, before anything else looks at it."""
-    query = connection.scope["query_string"].decode("latin-1")
-    if query and _carries_credential(query):
+    scope = connection.scope
+    query = scope["query_string"]
+    if (query and _carries_credential(query.decode("latin-1"))) or KEY_TEXT.search(scope["path"]):
         raise Malformed(detail="credentials belong into the Authorization header, never into a URL")
-    if KEY_TEXT.search(connection.scope["path"]):
-        raise Malformed(detail="credentials belong into the Authorization header, never into a URL")
-    for name, value in connection.scope["headers"]:
+    for name, value in scope["headers"]:
         if name == b"host" and _HOST.fullmatch(value) is None:
             raise Malformed(detail="Host is no host; credentials belong into the Authorization header")
 
@@ -134,10 +133,10 @@ def said_in(connection: Connection, header: str) -> list[str]:
 
 
 def _bearer(connection: Connection) -> str:
-    given = said_in(connection, "authorization")
+    given = [value for name, value in connection.scope["headers"] if name == b"authorization"]
     if len(given) > 1:
         raise Malformed(detail="Authorization is repeated")
-    found = _BEARER.fullmatch(given[0]) if given else None
+    found = _BEARER.fullmatch(given[0].decode("latin-1")) if given else None
     if found is None:
         raise Unauthenticated
     return found[1]
