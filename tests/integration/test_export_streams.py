@@ -108,6 +108,11 @@ async def test_who_takes_nothing_lets_nothing_be_read_and_who_leaves_makes_room(
 
     monkeypatch.setattr(Bag, "take", noted)
     waiting, *_ = [await office.connect(await office.ask()) for _ in range(AT_ONCE)]
+
+    async def both_begun() -> bool:
+        return len(held) >= AT_ONCE
+
+    await until(both_begun, "something of both is made")
     assert 0 < await standstill(office) < AT_ONCE * PARTS
     assert max(held) < 6 << 20
 
