@@ -76,13 +76,13 @@ async def test_what_took_another_way_meanwhile_does_not_go_on(publishing, admin,
         await admin.resume("operator-1")
 
 
-@pytest.mark.parametrize("stop", ["forked", "restoring"])
-async def test_no_other_stop_is_lifted(publishing, admin, database_url, stop):
-    await execute(database_url, "UPDATE log_state SET stop = $1, stopped_at = now()", stop)
-    with pytest.raises(Conflict, match=r"never goes on|opens the log itself"):
-        await admin.resume("operator-1")
-    assert (await publishing.round()).stop == stop
-    assert await scalar(database_url, "SELECT stop FROM log_state") == stop
+async def test_no_other_stop_is_lifted(publishing, admin, database_url):
+    for stop, why in (("forked", "never goes on"), ("restoring", "opens the log itself")):
+        await execute(database_url, "UPDATE log_state SET stop = $1, stopped_at = now()", stop)
+        with pytest.raises(Conflict, match=why):
+            await admin.resume("operator-1")
+        assert (await publishing.round()).stop == stop
+        assert await scalar(database_url, "SELECT stop FROM log_state") == stop
 
 
 async def test_without_its_mirror_the_status_says_so(publishing, database, tmp_path):
@@ -109,23 +109,37 @@ async def test_a_lost_mirror_is_written_anew_from_what_was_signed(
     assert (await Publishing(database, Mirror(fresh), LOG).round()).size == 305
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        "UPDATE log_entries SET leaf = 'xx' WHERE idx = 7",
-        "DELETE FROM log_entries WHERE idx = 7",
+# Each with what undoes it.
+CHANGES = (
+    (
+        "UPDATE log_entries SET leaf = leaf || 'x'::bytea WHERE idx = 7",
+        "UPDATE log_entries SET leaf = substring(leaf FOR length(leaf) - 1) WHERE idx = 7",
+    ),
+    (
+        "CREATE TABLE hidden AS SELECT size, note FROM log_checkpoints",
+        "INSERT INTO log_checkpoints (size, note) SELECT size, note FROM hidden",
+    ),
+    (
         "UPDATE log_checkpoints SET note = overlay(note PLACING 'x' FROM length(note) - 20)",
-        "DELETE FROM log_checkpoints",
-    ],
+        "UPDATE log_checkpoints c SET note = h.note FROM hidden h WHERE h.size = c.size",
+    ),
+    ("UPDATE log_entries SET idx = 1000 WHERE idx = 8", "UPDATE log_entries SET idx = 8 WHERE idx = 1000"),
 )
+
+
 async def test_from_a_database_that_was_changed_no_mirror_is_written(
-    publishing, database, database_url, tmp_path, edit
+    publishing, database, database_url, tmp_path
 ):
-    await execute(database_url, edit)
     fresh = Mirror(tmp_path / "fresh")
-    with pytest.raises(Corrupt):
-        await LogAdmin(database, fresh).write_mirror("operator-1")
-    assert fresh.checkpoint() is None
+    for change, undo in CHANGES:
+        await execute(database_url, change)
+        if "hidden" in change:
+            await execute(database_url, "DELETE FROM log_checkpoints")
+        with pytest.raises(Corrupt):
+            await LogAdmin(database, fresh).write_mirror("operator-1")
+        assert fresh.checkpoint() is None
+        await execute(database_url, undo)
+    assert await LogAdmin(database, fresh).write_mirror("operator-1") == 300
 
 
 def files_in(root: Path) -> dict[str, bytes]:
