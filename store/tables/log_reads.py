@@ -9,6 +9,7 @@ from store.db import Connection
 from store.tables import load
 
 _SQL: Final = load("log_reads")
+_NOT_COMPARED: Final = "not_compared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,15 @@ class PartLeaf:
 
 
 async def closed(connection: Connection, lease_s: float) -> str | None:
-    """Return why reads are closed, None where they are open."""
-    why: str | None = await connection.fetchval(_SQL["closed"], lease_s)
-    return why
+    """Return why reads are closed, None where they are open; a database without the row is only half there."""
+    row = await connection.fetchrow(_SQL["closed"], lease_s)
+    return _NOT_COMPARED if row is None else row["closed"]
 
 
 async def gauges(connection: Connection, lease_s: float) -> LogGauges:
     """Return how the log stands, in numbers."""
-    return LogGauges(*(await connection.fetchrow(_SQL["gauges"], lease_s)).values())
+    row = await connection.fetchrow(_SQL["gauges"], lease_s)
+    return LogGauges(0, 0, None, None, closed=True) if row is None else LogGauges(*row.values())
 
 
 async def published(connection: Connection) -> Published | None:

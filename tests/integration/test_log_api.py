@@ -176,6 +176,7 @@ async def test_an_insider_s_edit_shows_in_the_proof_state_and_to_who_reads(shelf
 
 CLOSED = {
     "stopped": "UPDATE log_state SET stop = 'rolled_back', stopped_at = now()",
+    "half restored": "DELETE FROM log_state",
     "not compared for long": "UPDATE log_state SET compared_at = now() - interval '16 minutes'",
 }
 
