@@ -34,6 +34,7 @@ from tests.support.duties import (
     new_scope,
     scalar,
 )
+from tests.support.logs import heard
 from tests.support.publication import publish_at_once
 
 DAY = 86_400
@@ -194,6 +195,20 @@ async def test_a_run_is_erased_whole_and_for_every_guard(
     assert await _states(database_url) == {"purged": 5}
     assert await scalar(database_url, "SELECT count(*) FROM bodies") == 0
     assert (await erasures.one(scope, asked.erasure_id)).state == "purged"
+
+
+async def test_no_sum_tells_how_long_an_erased_part_was(
+    scope: UUID, purge: Purge, erasures: Erasures, queue: Queue, redis_url: str, database_url: str
+) -> None:
+    run = await _run(database_url, scope, name="r-1")
+    evidence, _ = await new_parts(database_url, scope, run, 2)
+    await _open(queue, scope, "r-1", run)
+    key = f"custody:{{q0}}:run:{scope.hex}:r-1"
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        assert await client.exists(key)
+        await erasures.ask(scope, StoredPart(evidence), "op")
+        await purge.run()
+        assert not await client.exists(key)
 
 
 async def test_what_still_waits_gets_its_mark_first_and_is_answered_once_it_is_settled(
@@ -435,6 +450,36 @@ async def test_a_source_that_is_restored_just_in_time_keeps_its_parts(
     monkeypatch.setattr(purging, "of_source", restored_meanwhile)
     assert (await purge.run())["revoked"] == 0
     assert await _states(database_url) == {"stored": 2}
+
+
+async def test_a_clock_that_jumps_ahead_lets_a_span_s_worth_a_minute_go_and_erasures_at_once(
+    scope: UUID, purge: Purge, erasures: Erasures, database_url: str
+) -> None:
+    run = await _run(database_url, scope, ends=timedelta(days=2), name="r-1")
+    _, erased = await new_parts(database_url, scope, run, 2)
+    await execute(
+        database_url,
+        "UPDATE runs SET retain_until = now() - interval '1 hour', destroy_from = now() - interval '1 hour'",
+    )
+    # Seen from the duty, the clock was three days behind a moment ago.
+    await execute(
+        database_url,
+        "INSERT INTO leases (duty, seen_at, paced_at)"
+        " SELECT 'purge', now() - interval '3 days', now() - interval '3 days'",
+    )
+    await erasures.ask(scope, StoredPart(erased), "op")
+    gone = []
+    with heard() as log:
+        for _ in range(4):
+            gone.append((await purge.run())["expired"])
+            # Within the minute no more goes.
+            assert (await purge.run())["expired"] == 0
+            await execute(database_url, "UPDATE leases SET paced_at = paced_at - interval '1 minute'")
+    assert gone == [0, 0, 1, 0]
+    assert "clock_ahead" in log.getvalue()
+    assert await _states(database_url) == {"purged": 2}
+    await execute(database_url, "UPDATE leases SET seen_at = now() + interval '1 hour'")
+    assert (await purge.run())["clock_back"] == 1
 
 
 # --- crashes and company

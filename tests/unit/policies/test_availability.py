@@ -1,6 +1,6 @@
 """The order of a content read, walked over every combination of facts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
@@ -48,7 +48,7 @@ def every_part() -> Iterator[PartFacts]:
     for state, past, bucket_expired, body_present, held, run_erased in product(
         PartState, BOTH, BOTH, BOTH, BOTH, BOTH
     ):
-        for reason in reasons if state in (PartState.PURGING, PartState.PURGED) else [None]:
+        for reason in _purge_reasons(state, reasons):
             yield PartFacts(
                 state=state,
                 purge_reason=reason,
@@ -60,19 +60,25 @@ def every_part() -> Iterator[PartFacts]:
             )
 
 
+def _purge_reasons(state: PartState, reasons: Sequence[Reason]) -> Sequence[Reason | None]:
+    if state in (PartState.PURGING, PartState.PURGED):
+        return reasons
+    # What is stored has one where a hold defers its erasure.
+    return [None, Reason.ERASED] if state is PartState.STORED else [None]
+
+
 def in_order(
     part: PartFacts, viewer: Viewer, source: str, unknown: UnknownSources
 ) -> Iterator[tuple[bool, Reason]]:
     """The order as product.md writes it, each condition as if the ones before did not exist."""
     past = part.retain_until <= NOW or part.bucket_expired
     kept = part.held and part.body_present
-    gone = part.state in (PartState.PURGING, PartState.PURGED)
     lacking = source != "absent" and not viewer.clearances >= TAGS
     unavailable = source == "revoked" or (source in ("unknown", "absent") and unknown == "refuse")
     yield viewer.role not in (Role.REVIEWER, Role.CUSTODIAN), Reason.PERMISSION_DENIED
     yield lacking, Reason.PERMISSION_DENIED
     for reason in PURGE_REASONS:
-        yield gone and part.purge_reason is reason, reason
+        yield part.purge_reason is reason, reason
     yield past and not kept, Reason.RETENTION_EXPIRED
     yield past and viewer.role is not Role.CUSTODIAN, Reason.EXPIRED_HELD
     yield part.run_erased, Reason.ERASED
@@ -93,7 +99,7 @@ def test_the_order_of_a_content_read(role: Role, source: str, unknown: UnknownSo
         expected = ALLOW if first is None else Refuse(first)
         assert availability(part, viewer, BINDINGS, SOURCES[source], unknown, NOW) == expected, (part, viewer)
         seen += 1
-    assert seen == 3 * 2**5 * (2 + 2 * 4)
+    assert seen == 3 * 2**5 * (2 + 1 + 2 * 4)
 
 
 def test_each_condition_alone():
@@ -151,7 +157,7 @@ def test_what_no_role_is_sees_nothing():
 
 def test_destroyed_and_ended():
     for part in every_part():
-        assert destroyed(part) is (part.purge_reason is not None)
+        assert destroyed(part) is (part.state in (PartState.PURGING, PartState.PURGED))
         assert ended(part, NOW) is (part.bucket_expired or part.retain_until <= NOW)
 
 
