@@ -133,6 +133,7 @@ async def test_purge_now_does_every_duty_once_and_shortens_nothing(cli: Cli, dat
             "purge",
             "expiry",
             "sequence",
+            "metadata",
             "months",
             "bucket_keys",
         )
