@@ -26,6 +26,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     m: bytes | None = None
     n: int | None = None
     of: int | None = None
+    op: str | None = None
     p: UUID | None = None
     r: UUID | None = None
     si: UUID | None = None

@@ -82,7 +82,7 @@ async def verify(
     await check.leaves(parts)
     await check.gaps()
     report.not_checked += [
-        "hold and revoke leaves against holds and sources",
+        "revoke leaves against sources",
         "export bundles and backups",
         "content whose bucket has expired, and metadata of which only a hash stays",
     ]

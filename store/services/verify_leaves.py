@@ -46,6 +46,7 @@ class LeafCheck:
         self._part_leaves: Counter[UUID] = Counter()
         self._expired: dict[UUID, tuple[UUID, int | None]] = {}
         self._unlogged = set(unlogged)
+        self._holds: dict[Key, set[str]] = {}
         self.parts = Seen(since)
         self.closings = Closings(since)
         # Closings of which there is a leaf and no record, since the code of then kept none.
@@ -60,6 +61,8 @@ class LeafCheck:
         for each in told:
             if each.said.k == "expire" and each.said.b is not None:
                 self._expire(each, each.said.b)
+            if each.said.k == "hold" and each.said.h is not None:
+                self._holds.setdefault((each.scope_id, each.said.h), set()).add(each.said.op or "")
 
     async def end(self, connection: Connection, expired: Iterable[Key]) -> None:
         """Compare what had to be counted. `expired`: buckets that were found expired before the first leaf was read."""
@@ -73,6 +76,17 @@ class LeafCheck:
             self._say("expire_without_effect", scope, bucket)
         for scope, evidence in sorted(self._unlogged):
             self._say("purge_leaf_missing", scope, evidence)
+        await self._compare_holds(connection)
+
+    async def _compare_holds(self, connection: Connection) -> None:
+        """Every hold was said to the log, and none that was has gone or was released by hand. Read in one instant."""
+        rows = await verify_log.holds(connection)
+        for scope, hold in self._holds.keys() - rows.keys():
+            self._say("hold_missing", scope, hold)
+        for (scope, hold), released in rows.items():
+            said = {"place", "release"} if released else {"place"}
+            if self._holds.get((scope, hold)) != said:
+                self._say("hold_mismatch", scope, hold)
 
     def _entries(self, page: Page) -> Iterable[Told]:
         for entry in page.entries:

@@ -63,6 +63,13 @@ async def closed_before(connection: Connection, runs: Sequence[Key]) -> set[Key]
     return set(_keys(await connection.fetch(_SQL["closed_before"], *_columns(runs))))
 
 
+async def holds(connection: Connection) -> dict[Key, bool]:
+    """Return every hold, and whether it was released."""
+    return {
+        (row["scope_id"], row["hold_id"]): row["released"] for row in await connection.fetch(_SQL["holds"])
+    }
+
+
 async def still_live(connection: Connection, buckets: Iterable[UUID]) -> list[Key]:
     """Return those buckets that are live."""
     return _keys(await connection.fetch(_SQL["still_live"], list(buckets)))

@@ -32,6 +32,9 @@ SELECT c.scope_id, c.run_uid, c.closed_at, c.opening, c.record
 FROM unnest($1::uuid[], $2::uuid[]) AS w (scope_id, run_uid)
 JOIN closings c ON c.scope_id = w.scope_id AND c.run_uid = w.run_uid
 
+-- name: holds every hold, and whether it was released
+SELECT scope_id, hold_id, released_at IS NOT NULL AS released FROM holds
+
 -- name: still_live which of these buckets have not expired, though a leaf says so
 SELECT scope_id, bucket_id FROM buckets WHERE bucket_id = ANY($1::uuid[]) AND state = 'live'
 

@@ -19,6 +19,7 @@ from store.services.erasures import Erasures, StoredPart, WholeRun, WholeSource
 from store.services.expiry import Expiry
 from store.services.holds import Holds, On, OnPart, OnRun, OnScope
 from store.services.purge import Purge
+from store.services.verify import verify
 from store.tables import buckets, held_bodies
 from tests.support.duties import (
     duties_database,
@@ -572,3 +573,25 @@ async def test_an_erasure_is_purged_only_once_the_log_says_so(
     assert (await purge.run())["purged"] == 1
     assert (await erasures.one(scope, asked.erasure_id)).state == "purged"
     assert HELD.startswith(str(held_bodies.HELD.date()))
+
+
+# --- what verify makes of it
+
+
+async def test_a_hold_that_somebody_took_away_or_released_by_hand_is_found(
+    scope: UUID, holds: Holds, service: Database, keyring: Keyring, database_url: str
+) -> None:
+    await publish_no_more(database_url)
+    first = await holds.place(scope, OnScope(), "m", "op")
+    second = await holds.place(scope, OnScope(), "m", "op")
+    third = await holds.place(scope, OnScope(), "m", "op")
+    await holds.release(scope, third.hold_id, "op")
+    assert (await verify(service, keyring)).sound
+
+    await execute(database_url, "DELETE FROM holds WHERE hold_id = $1", first.hold_id)
+    await execute(database_url, "UPDATE holds SET released_at = now() WHERE hold_id = $1", second.hold_id)
+    found = await verify(service, keyring)
+    assert {(fault.kind, fault.id) for fault in found.faults} == {
+        ("hold_missing", str(first.hold_id)),
+        ("hold_mismatch", str(second.hold_id)),
+    }
