@@ -90,7 +90,8 @@ def test_the_floors_hold():
     assert "0 broken" in result.stdout
 
 
-BODY = re.compile(r"\.(receive|stream|body|json|form|msgpack)\b")
+# Handing `receive` on reads nothing.
+BODY = re.compile(r"\.(receive|stream|body|json|form|msgpack)\b(?! = )")
 
 
 @pytest.mark.parametrize("module", ["guards", "headers", "identity", "direct"])
