@@ -13,7 +13,7 @@ from typing import Final
 from policies.documents import PolicyFault
 from policies.kinds import Role
 from policies.reasons import Reason
-from store import commands, log_commands
+from store import commands, log_commands, restore_commands
 from store.embedded import EmbeddedFault
 from store.errors import ConfigFaults, CustodyError, Unavailable
 from store.up import StackFault, Wanted, run
@@ -75,6 +75,16 @@ def _parser() -> argparse.ArgumentParser:
         _command(commanded, name, act, text)
     purge = _command(commanded, "purge", commands.purge, "do what is due to be destroyed")
     purge.add_argument("--now", action="store_true", required=True, help="all duties once; shortens nothing")
+    _command(
+        commanded, "restore", restore_commands.restore,
+        "after an older backup was restored: bring back from the mirror what the log says of the time since",
+    )  # fmt: skip
+    _command(
+        commanded,
+        "restore-check",
+        restore_commands.check,
+        "say whether reads are open, what a backup lacks of the log, and which keys are missing",
+    )
     _add_keys(commanded)
     _add_keys_at_rest(commanded)
     _add_log(commanded)

@@ -30,6 +30,7 @@ from store.services.closing import Closing
 from store.services.content import ContentReads
 from store.services.disk import Disk
 from store.services.erasures import Erasures
+from store.services.expiry import Expiry
 from store.services.exports import Exports
 from store.services.flushes import Flushes
 from store.services.holds import Holds
@@ -43,10 +44,12 @@ from store.services.overview import Overview
 from store.services.paging import Pager
 from store.services.proofs import Proofs
 from store.services.publishing import Publishing
+from store.services.purge import Purge
 from store.services.read_volume import ReadVolume
 from store.services.readback import Readback
 from store.services.reads_open import ReadsOpen
 from store.services.receipt_view import ReceiptWriter
+from store.services.restore import Restore
 from store.services.run_reads import RunReads
 from store.services.runs import RunBook
 from store.services.scopes import ScopeBook
@@ -118,6 +121,22 @@ def duties_of(services: Services) -> Duties:
         raise ValueError("the services were opened without the duties' role")
     canary = canary_of(services).run if services.settings.canary else None
     return Duties(services.duties_database, services.queue, services.keyring, services.settings, canary)
+
+
+def restore_of(services: Services) -> Restore:
+    """Return what brings back what a backup lacks, for services that were opened with `duties`."""
+    database, settings = services.duties_database, services.settings
+    if database is None:
+        raise ValueError("the services were opened without the duties' role")
+    span_s = int(settings.bucket_span.total_seconds())
+    return Restore(
+        database,
+        services.keyring,
+        services.queue,
+        Mirror(settings.mirror_dir),
+        Purge(database, services.keyring, services.queue, settings.hold_grace.total_seconds(), span_s),
+        Expiry(database, services.keyring, services.queue, span_s),
+    )
 
 
 def canary_of(services: Services) -> Canary:

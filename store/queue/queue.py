@@ -198,6 +198,10 @@ class Queue:
         """Return a shard's epoch, beginning one where there is none."""
         return await self._upkeep.ensure_epoch(shard)
 
+    async def begin_anew(self, shard: int) -> str:
+        """Begin another epoch of a shard and forget what it knows of runs, but for how narrow they are; return it."""
+        return await self._upkeep.begin_anew(shard)
+
     async def rewrite_file(self) -> None:
         """Have the append-only file written anew and wait for it: it then holds nothing that was settled before."""
         await self._upkeep.rewrite_file()

@@ -11,7 +11,7 @@ from store.ids import secret
 from store.queue.connection import CALL_S, Links, translated
 from store.queue.frames import Depth
 from store.queue.keys import ShardKeys
-from store.queue.scripts import DEPTH, RECOUNT
+from store.queue.scripts import ANEW, DEPTH, RECOUNT
 
 _EPOCH_BYTES: Final = 16
 _SCAN: Final = 1000
@@ -61,6 +61,18 @@ class Upkeep:
                 await self._client.set(key, secret(_EPOCH_BYTES).hex(), nx=True)
                 epoch = await self._client.get(key)
         return str(epoch.decode())
+
+    async def begin_anew(self, shard: int) -> str:
+        """Begin another epoch, then forget what is known of runs, but for how narrow they are."""
+        keys, epoch = self._keys[shard], secret(_EPOCH_BYTES).hex()
+        with translated():
+            async with asyncio.timeout(CALL_S):
+                await self._client.set(keys.epoch, epoch)
+            runs = await self._matching(f"{keys.prefix}run:*")
+            for some in (runs[at : at + _SCAN] for at in range(0, len(runs), _SCAN)):
+                await ANEW.run(self._patient, some, [])
+        await self.recount(shard)
+        return epoch
 
     async def recount(self, shard: int) -> int:
         """Repair a shard. What comes up while its keys are listed is right by itself: scripts made it."""

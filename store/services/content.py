@@ -20,6 +20,7 @@ from store.commitments import Identity
 from store.db import Database
 from store.errors import Corrupt, CustodyError, Gone, Malformed, NotFound, Refused
 from store.keyring import Keyring
+from store.services import lost
 from store.services.access import READ, AccessLog
 from store.services.metrics import Metrics
 from store.services.paging import Reader
@@ -76,16 +77,28 @@ class ContentReads:
     async def read(self, reader: Reader, named: UUID | PartIdentity, purpose: str | None) -> ContentView:
         """Return the content, or raise what stands against it; what exists is recorded either way."""
         checked_purpose(purpose)
-        row = await self._row(reader, named)
+        try:
+            row = await self._row(reader, named)
+        except NotFound:
+            if isinstance(named, UUID):
+                await self._refuse_lost(reader, named, purpose)
+            raise
         try:
             view = await self._opened(reader, row, purpose)
         except CustodyError as refusal:
             if isinstance(refusal, Corrupt):
                 self._metrics.corrupt(refusal.reason)
-            await self._record(reader, row, purpose, refusal.reason.value)
+            await self._record(reader, row.evidence, purpose, refusal.reason.value)
             raise
-        await self._record(reader, row, purpose, READ)
+        await self._record(reader, row.evidence, purpose, READ)
         return view
+
+    async def _refuse_lost(self, reader: Reader, evidence: UUID, purpose: str | None) -> None:
+        async with self._database.connection() as connection:
+            refusal = await lost.refusal(connection, reader.scope, evidence, reader.role, content=True)
+        if refusal is not None:
+            await self._record(reader, evidence, purpose, refusal.reason.value)
+            raise refusal
 
     async def _row(self, reader: Reader, named: UUID | PartIdentity) -> ReadRow:
         if isinstance(named, PartIdentity):
@@ -128,8 +141,8 @@ class ContentReads:
             text=_is_textual(row.media_type) and _is_utf8(content),
         )
 
-    async def _record(self, reader: Reader, row: ReadRow, purpose: str | None, outcome: str) -> None:
-        access = Access(reader.scope, reader.key_id, reader.role, row.evidence, purpose, outcome)
+    async def _record(self, reader: Reader, evidence: UUID, purpose: str | None, outcome: str) -> None:
+        access = Access(reader.scope, reader.key_id, reader.role, evidence, purpose, outcome)
         await self._accesses.record(access)
 
 

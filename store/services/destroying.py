@@ -20,7 +20,7 @@ from store.tables import holds, log_queue, purging, tombstones
 from store.tables.purging import Marked, Target
 
 # Other reasons close and open again (a source can be restored); their parts' own rows refuse a repeat.
-_MARKED: Final = frozenset({Reason.ERASED, Reason.RETENTION_EXPIRED})
+MARKED: Final = frozenset({Reason.ERASED, Reason.RETENTION_EXPIRED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,17 @@ async def destroy_parts(
         await purging.close(connection, scope, run_uid, deferred)
     free = [each for each in evidence if each not in set(deferred)]
     marked = await purging.mark(connection, scope, run_uid, free, reason)
-    await _leave_marks(connection, keyring, scope, run.run, marked, reason)
+    await leave_marks(connection, keyring, scope, run.run, marked, reason)
     leaves = [leaf("purge", t=part.now, of=None, p=part.evidence, w=reason.value) for part in marked]
     await log_queue.copy(connection, [(scope, each) for each in leaves])
     return Destroyed(marked, deferred)
 
 
-async def _leave_marks(
+async def leave_marks(
     connection: Connection, keyring: Keyring, scope: UUID, run: str, marked: Sequence[Marked], reason: Reason
 ) -> None:
-    if reason not in _MARKED or not marked:
+    """Leave marks of parts of a locked run, where the reason is one for good: nothing is written under them again."""
+    if reason not in MARKED or not marked:
         return
     key = keyring.token_key("lookup")
     found = []

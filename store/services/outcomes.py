@@ -14,16 +14,19 @@ from store import commitments
 from store.clock import utc_now
 from store.commitments import Identity
 from store.db import Database
-from store.errors import Corrupt, NotFound, Unavailable
+from store.errors import Corrupt, Gone, NotFound, Unavailable
 from store.ids import ScopeId
 from store.keyring import Keyring
 from store.queue import Queue, RunKey
 from store.receipts import Claims
+from store.services import lost
 from store.services.receipt_view import Outcome, ReceiptView, ReceiptWriter, minted_at
 from store.services.scopes import ScopeBook
-from store.tables import outcomes
+from store.tables import log_reads, outcomes
 
 _FIRST: Final = ("", "", "")
+# Only a stop is asked for, not how long ago somebody compared.
+_FOR_EVER_S: Final = 1e9
 
 
 class Outcomes:
@@ -70,6 +73,7 @@ class Outcomes:
         async with self._database.connection() as connection:
             part = await outcomes.stored_part(connection, key.scope, evidence)
         if part is None:
+            await self._refuse_lost(key.scope, evidence)
             raise NotFound
         return self._known(RunKey(key.scope, part.run), part.known)
 
@@ -82,11 +86,24 @@ class Outcomes:
         found = await self.of_identity(key, claims.exchange, claims.attempt, claims.kind)
         if claims.capture is Capture.NOT_CAPTURED:
             return self._as_said(scope, claims, recorded=found is not None)
+        if found is None or found.evidence not in (None, claims.evidence):
+            await self._refuse_lost(scope, claims.evidence)
         if found is not None:
             return found
         # We said `queued`, and it is neither waiting, nor stored, nor refused: the queue was lost.
         lost = Outcome(Capture.NOT_CAPTURED, Reason.QUEUE_ENTRY_LOST, recorded=False)
         return self._receipts.write(_claimed(scope, claims), claims.evidence, lost)
+
+    async def _refuse_lost(self, scope: UUID, evidence: UUID) -> None:
+        """Raise Gone for a part that was stored, and that a restore did not bring back."""
+        async with self._database.connection() as connection:
+            stop = await log_reads.closed(connection, _FOR_EVER_S)
+            reason = await lost.reason_of(connection, scope, evidence)
+        if reason is None and stop is not None:
+            # Until a restore is done nobody knows what was lost.
+            raise Unavailable(Reason.READS_CLOSED, stop)
+        if reason is not None:
+            raise Gone(reason)
 
     async def awaited(self, key: RunKey, receipt: ReceiptView, wait_s: float) -> ReceiptView:
         """Wait at most `wait_s` for what became of a queued part; the same receipt where nothing did in that time."""

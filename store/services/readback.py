@@ -15,6 +15,7 @@ from policies.kinds import Kind
 from policies.reasons import MEMBERS, Family, Reason
 from store.db import Connection, Database
 from store.errors import Malformed, NotFound
+from store.services import lost
 from store.services.paging import Asked, Page, Pager, Reader, Turn, Window
 from store.services.part_views import PartItem, PartView, ProofState, decide, part_item, part_view
 from store.tables import pages
@@ -91,10 +92,16 @@ class Readback:
         return Page(found.items, self._pager.info(turn, found.observed_at, window, found.last))
 
     async def part(self, reader: Reader, evidence: UUID) -> PartView:
-        """Return one part's metadata; NotFound also for one of another scope."""
+        """Return one part's metadata; NotFound also for one of another scope, Gone for one that was lost."""
         async with self._database.connection() as connection:
             key = await pages.key_of_evidence(connection, reader.scope, evidence)
-            return await self._view(connection, reader, key)
+            try:
+                return await self._view(connection, reader, key)
+            except NotFound:
+                refusal = await lost.refusal(connection, reader.scope, evidence, reader.role, content=False)
+                if refusal is not None:
+                    raise refusal from None
+                raise
 
     async def part_by_identity(self, reader: Reader, identity: PartIdentity) -> PartView:
         """Return the part of an identity; NotFound if nothing was stored under it."""

@@ -91,13 +91,13 @@ class Sequencer:
             state = await log.lock_state(connection)
             if self._stands_still(state):
                 return Step(still=True)
-            tree = _tree_of(state)
+            tree = tree_of(state)
             queued = await log.take_queue(connection, after, until, BATCH)
             entries, waiting = await _in_place(connection, queued, state.size)
             if waiting:
                 await log_queue.copy(connection, waiting)
             if entries:
-                await _append(connection, tree, entries)
+                await append(connection, tree, entries)
         return Step(len(entries), len(waiting), last=queued[-1].id if queued else after)
 
     def _stands_still(self, state: State) -> bool:
@@ -107,7 +107,8 @@ class Sequencer:
         return compared is not None and state.now - compared > self.compared_within
 
 
-async def _append(connection: Connection, tree: OpenTiles, entries: Sequence[NewEntry]) -> None:
+async def append(connection: Connection, tree: OpenTiles, entries: Sequence[NewEntry]) -> None:
+    """Let the tree grow by these entries, within the caller's transaction, which has the row of the state locked."""
     # Hashed while the database takes the entries in.
     hashing = asyncio.create_task(asyncio.to_thread(_grow, tree, [entry[-1] for entry in entries]))
     try:
@@ -123,7 +124,7 @@ def _grow(tree: OpenTiles, leaves: Sequence[bytes]) -> tuple[Mapping[TileKey, by
     return {(tile.level or 0, tile.tile): hashes for tile, hashes in full}, tree.edge()
 
 
-def _tree_of(state: State) -> OpenTiles:
+def tree_of(state: State) -> OpenTiles:
     """Return the tree's end, if what is stored of it follows from itself: nothing is built on what was changed."""
     try:
         tree = OpenTiles(state.size, state.open_tiles)

@@ -21,6 +21,7 @@ from store.services import (
 )
 from store.services.buckets import buckets_due, ensure_buckets
 from store.services.duties import Counts, Outcome, perform
+from store.tables import log
 
 BUCKETS: Final = "buckets"
 INTAKE_KEYS: Final = intake_keys.DUTY
@@ -29,6 +30,11 @@ CANARY: Final = "canary"
 MINUTE_S: Final = 60
 HOUR_S: Final = 3_600
 DAY_S: Final = 86_400
+
+# What destroys stands still while the log is stopped: what holds are placed on may only come back with it.
+_DESTROYING: Final = frozenset({purge.DUTY, expiry.DUTY, forgetting.DUTY})
+# A forked log never goes on, and nobody would ever be told that what was to go has gone.
+_BACK: Final = frozenset({"rolled_back", "restoring"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +112,27 @@ class Duties:
 
     async def due(self) -> list[str]:
         """Return the duties that cannot wait for their turn."""
-        return [duty.name for duty in self._duties.values() if duty.due is not None and await duty.due()]
+        waiting = _DESTROYING if await self._stopped() else frozenset()
+        return [
+            duty.name
+            for duty in self._duties.values()
+            if duty.due is not None and duty.name not in waiting and await duty.due()
+        ]
 
     async def perform(self, name: str) -> Outcome:
         """Do one duty, if nobody else does."""
-        return await perform(self._database, name, self._duties[name].act)
+        act = self._duties[name].act
+        if name in _DESTROYING:
+            act = partial(self._unless_stopped, act)
+        return await perform(self._database, name, act)
 
     async def perform_all(self) -> list[Outcome]:
         """Do every duty once, in order."""
         return [await self.perform(name) for name in self.names]
+
+    async def _unless_stopped(self, act: Callable[[], Coroutine[Any, Any, Counts]]) -> Counts:
+        return {"stands_still": 1} if await self._stopped() else await act()
+
+    async def _stopped(self) -> bool:
+        async with self._database.connection() as connection:
+            return (await log.state(connection)).stop in _BACK

@@ -214,6 +214,7 @@ class _Check:
 
         report.checked["leaves"] += await verify_log.walk(self._database, self._batch, take, end)
         report.checked["leaves of what was forgotten"] += leaves.forgotten
+        report.checked["leaves of what a restore did not bring back"] += leaves.lost
         report.checked["tiles"] += tree.tiles
         report.checked["checkpoints"] += tree.checkpoints
         for scope in kept.differing(leaves.closings):

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -14,7 +14,7 @@ from store.db import Connection, Database
 from store.log_tree.facts import Facts, facts
 from store.services.marks import evidence_mark
 from store.services.verify_log import Page, Seen, Sum
-from store.tables import tombstones, verify_log
+from store.tables import restores, tombstones, verify_log
 from store.tables import verify as table
 from store.tables.verify import Committed, Key
 from store.tables.verify_log import ClosingRow
@@ -51,6 +51,10 @@ class LeafCheck:
         self.closings = Closings(since)
         # Closings of which there is a leaf and no record, since the code of then kept none.
         self.closings_unkept = 0
+        # What the log says was restored, and what a restore would explain: where it is, what is missing, and of whom.
+        self._restored: list[range] = []
+        self._missing: list[tuple[int | None, str, Key]] = []
+        self.lost = 0
 
     async def add(self, connection: Connection, page: Page) -> None:
         """Take some leaves."""
@@ -63,6 +67,9 @@ class LeafCheck:
                 self._expire(each, each.said.b)
             if each.said.k == "hold" and each.said.h is not None:
                 self._holds.setdefault((each.scope_id, each.said.h), set()).add(each.said.op or "")
+            if each.said.k == "restore":
+                bounds = msgspec.json.decode(each.leaf, type=dict[str, Any])
+                self._restored.append(range(bounds["from"], bounds["to"]))
 
     async def end(self, connection: Connection, expired: Iterable[Key]) -> None:
         """Compare what had to be counted. `expired`: buckets that were found expired before the first leaf was read."""
@@ -77,6 +84,12 @@ class LeafCheck:
         for scope, evidence in sorted(self._unlogged):
             self._say("purge_leaf_missing", scope, evidence)
         await self._compare_holds(connection)
+        # A leaf of a restore stands after those that it is about.
+        for index, kind, (scope, where) in self._missing:
+            if index is not None and any(index in each for each in self._restored):
+                self.lost += 1
+            else:
+                self._say(kind, scope, where)
 
     async def _compare_holds(self, connection: Connection) -> None:
         """Every hold was said to the log, and none that was has gone or was released by hand. Read in one instant."""
@@ -117,11 +130,17 @@ class LeafCheck:
     async def _parts(self, connection: Connection, told: Sequence[Told]) -> None:
         keys = [_key(each) for each in told]
         rows = await table.committed(connection, keys) if keys else {}
-        forgotten = await self._forgotten(connection, [key for key in keys if key not in rows])
+        without = [key for key in keys if key not in rows]
+        # Of one that was lost the id is marked too where it was purged: looked for first, since only it is no fault.
+        lost = await restores.lost_among(connection, without) if without else set()
+        forgotten = await self._forgotten(connection, [key for key in without if key not in lost])
         for each, key in zip(told, keys, strict=True):
             if each.said.b is not None:
                 self._part_leaves[each.said.b] += 1
             if key in forgotten:
+                continue
+            if key in lost:
+                self._missing.append((each.index, "lost_without_restore", key))
                 continue
             self.parts.add(key)
             if key not in rows:
@@ -162,7 +181,7 @@ class LeafCheck:
             elif run in before:
                 self.closings_unkept += 1
             elif run not in forgotten:
-                self._say("closing_mismatch", *run)
+                self._missing.append((each.index, "closing_mismatch", run))
 
     async def _forgotten(self, connection: Connection, keys: Sequence[Key]) -> set[Key]:
         """Return which of these parts or runs were there, and are kept no longer: a mark that needs our key says so."""
