@@ -23,7 +23,7 @@ from store.queue import Queue
 from store.services.buckets import when_unlocked
 from store.services.duties import each_within
 from store.services.hold_buckets import BATCH, move_some
-from store.tables import buckets, leases, log_queue, spans
+from store.tables import bucket_keys, buckets, leases, log_queue, spans
 from store.tables.buckets import Bucket, DueSpan
 from store.tables.spans import Span
 
@@ -94,12 +94,13 @@ class Expiry:
         async with self.database.connection() as connection:
             if await buckets.alive_in_span(connection, span.span_start):
                 return 0
+            # From now on nobody begins to change a key of it.
+            doomed = await bucket_keys.of_span(connection, span.span_start)
         # What was sealed by an intake key that still lives would rest in the queue's file. Redis may be away or slow:
         # that keeps nobody from destroying, but the span is not done before.
         rewriting = asyncio.create_task(self.queue.rewrite_file())
         try:
             await self._drop(span.span_start)
-            doomed = [(bucket.scope_id, bucket.bucket_id) for bucket in rows]
             await asyncio.to_thread(self.keyring.destroy_bucket_keys, doomed)
             await rewriting
         finally:

@@ -14,11 +14,12 @@ from typing import Final
 from uuid import UUID
 
 from policies.reasons import Reason
-from store import commitments, ids
+from store import ids
 from store.db import Connection, Database
 from store.errors import Corrupt, Unavailable
 from store.keyring import Keyring
 from store.logging import logger
+from store.services import wrapping
 from store.services.duties import each_within
 from store.tables import held_bodies
 from store.tables.held_bodies import HoldBucket, Wrapped
@@ -113,10 +114,7 @@ def _anew(keyring: Keyring, to: HoldBucket, secret: Wrapped, *, keep_bucket: boo
     """Wrap a secret for another bucket. One that nobody can open stays as it is, and stays unreadable."""
     scope, evidence = to.scope_id, secret.evidence
     try:
-        key = keyring.bucket_key(scope, secret.bucket_id)
-        opened = commitments.unwrap_secret(key, secret.wrapped, scope, secret.bucket_id, evidence)
+        return wrapping.anew(keyring, scope, to.bucket_id, secret)
     except Corrupt as fault:
         logger().error("held_unreadable", reason=fault.reason.value, scope_id=scope, evidence=evidence)
         return secret if keep_bucket else secret._replace(bucket_id=to.bucket_id)
-    wrapped = commitments.wrap_secret(keyring.bucket_key(*to), opened, scope, to.bucket_id, evidence)
-    return Wrapped(evidence, to.bucket_id, wrapped)

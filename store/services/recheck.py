@@ -21,7 +21,7 @@ from store.services import marks
 from store.services.sealing import Candidate, Place
 from store.tables import batch as table
 from store.tables import tombstones
-from store.tables.batch import Key, LockedRun
+from store.tables.batch import Key, LockedBucket, LockedRun
 
 _NOBODY: Final = Refuse(Reason.RUN_NOT_ADMITTED)
 
@@ -29,7 +29,7 @@ _NOBODY: Final = Refuse(Reason.RUN_NOT_ADMITTED)
 class Later(Enum):
     """Not now, and no refusal."""
 
-    STALE = auto()  # sealed for a bucket that is not the run's any more
+    STALE = auto()  # sealed for a bucket, or a key, that is not the run's any more
     WAITING = auto()  # what it needs (bucket, key, partition) is not there yet
     FAULTY = auto()  # it could not be opened
 
@@ -48,7 +48,7 @@ class Ground:
     """What a batch's decisions stand on; true until its transaction ends."""
 
     runs: dict[Key, LockedRun] = field(default_factory=dict)
-    buckets: dict[Key, str] = field(default_factory=dict)
+    buckets: dict[Key, LockedBucket] = field(default_factory=dict)
     # By entry: why what it holds must never be written.
     gone: Mapping[str, Reason] = field(default_factory=dict)
     sources: Mapping[UUID, Mapping[str, SourceFacts]] = field(default_factory=dict)
@@ -74,8 +74,8 @@ async def gather(
     buckets = {(place.key[0], place.bucket.bucket_id) for place in places if place.bucket is not None}
     for scope, (of_buckets, of_runs) in _by_scope(buckets, runs).items():
         if of_buckets:
-            states = await table.lock_buckets(connection, scope, of_buckets)
-            ground.buckets.update({(scope, bucket): state for bucket, state in states.items()})
+            standing = await table.lock_buckets(connection, scope, of_buckets)
+            ground.buckets.update({(scope, bucket): each for bucket, each in standing.items()})
         locked = await table.lock_runs(connection, scope, of_runs)
         ground.runs.update({(scope, run_uid): run for run_uid, run in locked.items()})
     if parts:
@@ -160,13 +160,14 @@ def _placed(place: Place, run: LockedRun, ground: Ground) -> Decision | Later:
         return Later.WAITING
     if not bucket.span_start <= run.standing.retain_until < bucket.span_end:
         return Later.STALE
-    state = ground.buckets.get((place.key[0], bucket.bucket_id))
-    if state is None:
+    locked = ground.buckets.get((place.key[0], bucket.bucket_id))
+    if locked is None:
         return Later.STALE
-    if state != "live":
+    if locked.state != "live":
         # The clock went back since: where it would lie is gone for good.
         return Refuse(Reason.RETENTION_EXPIRED)
-    return ALLOW
+    # Somebody changed its key since: what is wrapped in the old one now would be lost with it.
+    return ALLOW if locked.key_id == bucket.key_id else Later.STALE
 
 
 def _by_scope(buckets: Iterable[Key], runs: Iterable[Key]) -> dict[UUID, tuple[set[UUID], set[UUID]]]:

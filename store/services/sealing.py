@@ -133,14 +133,14 @@ class Sealing:
 
     def _place(self, run: Key, name: str) -> Place:
         bucket = self._buckets.get(run)
-        wrapping = None if bucket is None else self._wrapping(run[0], bucket.bucket_id)
+        wrapping = None if bucket is None else self._wrapping(run[0], bucket.key_id)
         place = Place(run, name, lp(run[0].bytes, name.encode()), bucket, wrapping)
         self._places[run, name] = place
         return place
 
-    def _wrapping(self, scope: UUID, bucket: UUID) -> Wrapping | None:
+    def _wrapping(self, scope: UUID, key: UUID) -> Wrapping | None:
         try:
-            return Wrapping(self._keyring.bucket_key(scope, bucket), scope, bucket)
+            return Wrapping(self._keyring.bucket_key(scope, key), scope, key)
         except Corrupt:
             # No key yet, or none any more: the bucket's state tells which, and is read under its lock.
             return None
@@ -186,7 +186,7 @@ class Sealing:
             commitments.commitment(opening, content), commitments.meta_commitment(meta_opening, meta), meta_opening,
         )  # fmt: skip
         body = NewBody(
-            bucket.span_start, scope, evidence, bucket.bucket_id,
+            bucket.span_start, scope, evidence, bucket.key_id,
             wrapping.wrap(part_secret, evidence, drawn[_META:_NONCE]), len(content),
             commitments.seal_frame(enc_key, frame, bound, drawn[_NONCE:]),
         )  # fmt: skip

@@ -33,13 +33,12 @@ async def bodies_of(connection: Connection, parts: list[PartRow]) -> Mapping[Key
 
 def bucket_faults(row: BucketRow, attached: Collection[datetime], keyring: Keyring) -> Iterator[str]:
     """Name what is wrong with one bucket."""
-    has_key = keyring.has_bucket_key(row.scope_id, row.bucket_id)
-    if row.state == "live" and not has_key:
+    if row.state == "live" and not keyring.has_bucket_key(row.scope_id, row.key_id):
         yield "bucket_key_missing"
     # What holds beyond a span has none; its partition is there by the schema.
     if row.state == "live" and row.span_start is not None and row.span_start not in attached:
         yield "partition_missing"
-    if row.state == "destroyed" and has_key:
+    if row.state == "destroyed" and any(keyring.has_bucket_key(row.scope_id, key) for key in row.keys):
         yield "bucket_key_left"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from policies.admission import Standing
@@ -22,11 +22,19 @@ Key = tuple[UUID, UUID]
 
 @dataclass(frozen=True, slots=True)
 class BucketSpan:
-    """Where parts go that are kept until an instant within this half-open span."""
+    """Where parts go that are kept until an instant within this half-open span, and in which key."""
 
     bucket_id: UUID
     span_start: datetime
     span_end: datetime
+    key_id: UUID
+
+
+class LockedBucket(NamedTuple):
+    """A bucket as it stands while the batch holds it."""
+
+    state: str
+    key_id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +68,19 @@ async def buckets_at(
     scopes, instants = [scope for scope, _ in wanted], [instant for _, instant in wanted]
     rows = await connection.fetch(_SQL["buckets_at"], scopes, instants)
     return {
-        wanted[row["place"] - 1]: BucketSpan(row["bucket_id"], row["span_start"], row["span_end"])
+        wanted[row["place"] - 1]: BucketSpan(
+            row["bucket_id"], row["span_start"], row["span_end"], row["key_id"]
+        )
         for row in rows
     }
 
 
-async def lock_buckets(connection: Connection, scope: UUID, buckets: Collection[UUID]) -> dict[UUID, str]:
-    """Lock one scope's buckets and return their states."""
+async def lock_buckets(
+    connection: Connection, scope: UUID, buckets: Collection[UUID]
+) -> dict[UUID, LockedBucket]:
+    """Lock one scope's buckets and return how they stand."""
     rows = await connection.fetch(_SQL["lock_buckets"], scope, list(buckets))
-    return {row["bucket_id"]: row["state"] for row in rows}
+    return {row["bucket_id"]: LockedBucket(row["state"], row["key_id"]) for row in rows}
 
 
 async def lock_runs(connection: Connection, scope: UUID, runs: Collection[UUID]) -> dict[UUID, LockedRun]:

@@ -9,12 +9,12 @@ FROM unnest($1::uuid[], $2::uuid[]) AS w (scope_id, run_uid)
 JOIN runs r ON r.scope_id = w.scope_id AND r.run_uid = w.run_uid
 
 -- name: buckets_at the buckets of scopes whose spans contain an instant, without a lock: for sealing ahead
-SELECT w.place, b.scope_id, b.bucket_id, b.span_start, b.span_end
+SELECT w.place, b.scope_id, b.bucket_id, b.span_start, b.span_end, coalesce(b.key_id, b.bucket_id) AS key_id
 FROM unnest($1::uuid[], $2::timestamptz[]) WITH ORDINALITY AS w (scope_id, instant, place)
 JOIN buckets b ON b.scope_id = w.scope_id AND b.span_start <= w.instant AND b.span_end > w.instant
 
--- name: lock_buckets keep the buckets of one scope from expiring until the batch is committed
-SELECT bucket_id, state
+-- name: lock_buckets keep the buckets of one scope from expiring, and from another key, until the batch is committed
+SELECT bucket_id, state, coalesce(key_id, bucket_id) AS key_id
 FROM buckets
 WHERE scope_id = $1 AND bucket_id = ANY($2::uuid[])
 ORDER BY bucket_id

@@ -36,10 +36,12 @@ WHERE p.scope_id = $1 AND p.span_start = $2 AND p.evidence = ANY($3::uuid[]) AND
 ORDER BY p.evidence
 FOR UPDATE
 
--- name: wrapped_in_span the wrapped secrets of some bodies, and in which bucket's key
+-- name: wrapped_in_span the wrapped secrets of some bodies, and in which key; nobody wraps them anew until they are moved
 SELECT b.evidence, b.bucket_id, b.wrapped
 FROM bodies b
 WHERE b.span_start = $1 AND b.scope_id = $2 AND b.evidence = ANY($3::uuid[])
+ORDER BY b.evidence
+FOR UPDATE
 
 -- name: move_bodies to where no span drops them; sizes and ciphertexts go as they are
 UPDATE bodies b SET span_start = '9999-01-01 00:00:00+00', bucket_id = w.bucket_id, wrapped = w.wrapped

@@ -93,12 +93,14 @@ class Committed(NamedTuple):
 
 
 class BucketRow(NamedTuple):
-    """A bucket; one that holds beyond spans has none."""
+    """A bucket; one that holds beyond spans has none. `keys` are all that it has or had, as far as its row knows."""
 
     scope_id: UUID
     bucket_id: UUID
     span_start: datetime | None
     state: str
+    key_id: UUID
+    keys: list[UUID]
 
 
 class Superseded(NamedTuple):

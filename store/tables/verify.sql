@@ -56,7 +56,9 @@ JOIN parts p ON p.scope_id = w.scope_id AND p.evidence = w.evidence
 SELECT scope_id, evidence FROM parts WHERE (scope_id, evidence) > ($1, $2) ORDER BY scope_id, evidence LIMIT $3
 
 -- name: buckets_after buckets by key
-SELECT scope_id, bucket_id, span_start, state FROM buckets
+SELECT scope_id, bucket_id, span_start, state, coalesce(key_id, bucket_id) AS key_id,
+    array_remove(ARRAY[bucket_id, key_id, old_key_id], NULL) AS keys
+FROM buckets
 WHERE (scope_id, bucket_id) > ($1, $2) ORDER BY scope_id, bucket_id LIMIT $3
 
 -- name: superseded_after gaps that say that a part came after all, with whether there is that part
