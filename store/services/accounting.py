@@ -38,21 +38,27 @@ _LOOK_BACK: Final = timedelta(days=2)
 
 async def close(connection: Connection, scope: UUID, row: RunRow, *, never: bool) -> None:
     """End a run whose row is locked: what has no record becomes `unaccounted`, and the account is committed to."""
-    accounts, stored = await _accounts(connection, scope, row)
+    accounts, stored = await accounts_of(connection, scope, row.run_uid)
     missing = [_unaccounted(scope, row, session, account) for session, account in accounts.items()]
     await gap_records.record(connection, [gap for gap in missing if gap.numbers], [], set())
     await runs.set_closed(connection, scope, row.run_uid, None, never_closed=never)
-    await _commit_to(connection, scope, row, await _record(connection, scope, row, accounts, stored))
+    record = await _record(connection, scope, row.run_uid, row.run, accounts, stored)
+    await _commit_to(connection, scope, row, record)
 
 
 async def close_again(connection: Connection, scope: UUID, row: RunRow) -> bool:
     """Account again for a closed run whose row is locked; False if that says nothing new."""
-    accounts, stored = await _accounts(connection, scope, row)
-    record = await _record(connection, scope, row, accounts, stored)
+    record = await account(connection, scope, row.run_uid, row.run)
     if record == await closings.last_record(connection, scope, row.run_uid):
         return False
     await _commit_to(connection, scope, row, record)
     return True
+
+
+async def account(connection: Connection, scope: UUID, run_uid: UUID, run: str) -> bytes:
+    """Return what a closing would commit to now."""
+    accounts, stored = await accounts_of(connection, scope, run_uid)
+    return await _record(connection, scope, run_uid, run, accounts, stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +98,13 @@ class Accounts:
 Numbers = Mapping[str, SequenceSet]
 
 
-async def _accounts(
-    connection: Connection, scope: UUID, row: RunRow
+async def accounts_of(
+    connection: Connection, scope: UUID, run: UUID
 ) -> tuple[Mapping[str, Account], Numbers]:
-    announced = await _announced(connection, scope, row.run_uid)
-    stored = await sessions.stored_numbers(connection, scope, row.run_uid)
-    said = await sessions.gap_numbers(connection, scope, row.run_uid)
+    """Return what became of every session's numbers, and which are stored."""
+    announced = await _announced(connection, scope, run)
+    stored = await sessions.stored_numbers(connection, scope, run)
+    said = await sessions.gap_numbers(connection, scope, run)
     return reconcile(announced, stored, said.get(SaidBy.STORE, {}), said.get(SaidBy.CLIENT, {})), stored
 
 
@@ -107,14 +114,19 @@ async def _announced(connection: Connection, scope: UUID, run: UUID) -> dict[str
 
 
 async def _record(
-    connection: Connection, scope: UUID, row: RunRow, accounts: Mapping[str, Account], stored: Numbers
+    connection: Connection,
+    scope: UUID,
+    run_uid: UUID,
+    run: str,
+    accounts: Mapping[str, Account],
+    stored: Numbers,
 ) -> bytes:
     return close_bytes(
         scope,
-        row.run,
-        sessions=await _announced(connection, scope, row.run_uid),
-        stored=await closings.parts_of_run(connection, scope, row.run_uid),
-        not_captured=await _not_captured(connection, scope, row.run_uid, stored),
+        run,
+        sessions=await _announced(connection, scope, run_uid),
+        stored=await closings.parts_of_run(connection, scope, run_uid),
+        not_captured=await _not_captured(connection, scope, run_uid, stored),
         unaccounted=sum(account.unaccounted.count for account in accounts.values()),
     )
 

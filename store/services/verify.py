@@ -15,7 +15,7 @@ from store.db import Connection, Database
 from store.keyring import Keyring
 from store.mirror import Mirror
 from store.queue import Queue
-from store.services import verify_leaves, verify_log, verify_parts
+from store.services import verify_counts, verify_leaves, verify_log, verify_parts
 from store.services.verify_leaves import LeafCheck
 from store.services.verify_log import Page, Seen
 from store.services.verify_mirror import MirrorCheck
@@ -81,6 +81,7 @@ async def verify(
     await check.bodies()
     await check.leaves(parts)
     await check.gaps()
+    report.checked["closed runs"] += await verify_counts.check(database, report.add)
     report.not_checked += [
         "revoke leaves against sources",
         "export bundles and backups",

@@ -47,6 +47,7 @@ class LeafCheck:
         self._expired: dict[UUID, tuple[UUID, int | None]] = {}
         self._unlogged = set(unlogged)
         self._holds: dict[Key, set[str]] = {}
+        self._hold_at: dict[Key, int | None] = {}
         self.parts = Seen(since)
         self.closings = Closings(since)
         # Closings of which there is a leaf and no record, since the code of then kept none.
@@ -66,7 +67,9 @@ class LeafCheck:
             if each.said.k == "expire" and each.said.b is not None:
                 self._expire(each, each.said.b)
             if each.said.k == "hold" and each.said.h is not None:
-                self._holds.setdefault((each.scope_id, each.said.h), set()).add(each.said.op or "")
+                hold = (each.scope_id, each.said.h)
+                self._holds.setdefault(hold, set()).add(each.said.op or "")
+                self._hold_at.setdefault(hold, each.index)
             if each.said.k == "restore":
                 bounds = msgspec.json.decode(each.leaf, type=dict[str, Any])
                 self._restored.append(range(bounds["from"], bounds["to"]))
@@ -94,8 +97,9 @@ class LeafCheck:
     async def _compare_holds(self, connection: Connection) -> None:
         """Every hold was said to the log, and none that was has gone or was released by hand. Read in one instant."""
         rows = await verify_log.holds(connection)
-        for scope, hold in self._holds.keys() - rows.keys():
-            self._say("hold_missing", scope, hold)
+        # Of what was lost with a part or a run, a restore cannot bring back the hold.
+        for hold in sorted(self._holds.keys() - rows.keys()):
+            self._missing.append((self._hold_at[hold], "hold_missing", hold))
         for (scope, hold), released in rows.items():
             said = {"place", "release"} if released else {"place"}
             if self._holds.get((scope, hold)) != said:
@@ -168,16 +172,16 @@ class LeafCheck:
         if not runs:
             return
         kept = {
-            (row.scope_id, row.run_uid, _closing(row))
+            (row.scope_id, row.run_uid, _closing(row), int(row.closed_at.timestamp()))
             for row in await verify_log.closings_of(connection, runs)
         }
         before = await verify_log.closed_before(connection, runs)
-        known = {(scope, run) for scope, run, _ in kept} | set(before)
+        known = {(scope, run) for scope, run, *_ in kept} | set(before)
         forgotten = await self._forgotten(connection, [run for run in runs if run not in known])
         for each, run in zip(told, runs, strict=True):
-            closing = (*run, each.said.m or b"")
+            closing = (*run, each.said.m or b"", each.said.t)
             if closing in kept:
-                self.closings.add(*closing, each.said.t)
+                self.closings.add(*closing)
             elif run in before:
                 self.closings_unkept += 1
             elif run not in forgotten:

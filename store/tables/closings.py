@@ -18,6 +18,17 @@ class Due(NamedTuple):
     run: str
 
 
+class Accounted(NamedTuple):
+    """A run and what it was closed with last, and first; that is None where code of then kept no record."""
+
+    scope_id: UUID
+    run_uid: UUID
+    run: str
+    state: str
+    record: bytes
+    first: bytes | None
+
+
 async def parts_of_run(connection: Connection, scope: UUID, run: UUID) -> int:
     """Count the parts that a run has stored, whatever became of them."""
     return int(await connection.fetchval(_SQL["parts_of_run"], scope, run))
@@ -57,3 +68,8 @@ async def due_again(
 ) -> list[Due]:
     """Return runs to account for again among those to which gaps came after `since`, by key."""
     return [Due(*row.values()) for row in await connection.fetch(_SQL["due_again"], since, *after, limit)]
+
+
+async def accounted_after(connection: Connection, last: tuple[UUID, UUID], limit: int) -> list[Accounted]:
+    """Return the next runs by key of which the last closing must tell how they stand."""
+    return [Accounted(*row.values()) for row in await connection.fetch(_SQL["accounted_after"], *last, limit)]

@@ -29,3 +29,17 @@ WHERE g.last_at > $1 AND (r.scope_id, r.run_uid) > ($2, $3) AND r.state = 'close
   AND (last.closed_at <= now() - interval '1 day' OR r.retain_until <= now())
 ORDER BY r.scope_id, r.run_uid
 LIMIT $4
+
+-- name: accounted_after by key closed runs of which nothing came to be known since their last closing, and whose metadata stays
+SELECT r.scope_id, r.run_uid, r.run, r.state, last.record,
+       CASE WHEN r.close_opening IS NULL THEN
+           (SELECT c.record FROM closings c WHERE c.scope_id = r.scope_id AND c.run_uid = r.run_uid ORDER BY c.closed_at LIMIT 1)
+       END AS first
+FROM runs r
+JOIN scopes s ON s.scope_id = r.scope_id
+CROSS JOIN LATERAL (SELECT c.closed_at, c.record FROM closings c WHERE c.scope_id = r.scope_id AND c.run_uid = r.run_uid
+                    ORDER BY c.closed_at DESC LIMIT 1) AS last
+WHERE (r.scope_id, r.run_uid) > ($1, $2) AND last.closed_at > now() - make_interval(secs => s.metadata_retention_s)
+  AND NOT EXISTS (SELECT 1 FROM gaps g WHERE g.scope_id = r.scope_id AND g.run_uid = r.run_uid AND g.last_at > last.closed_at)
+ORDER BY r.scope_id, r.run_uid
+LIMIT $3

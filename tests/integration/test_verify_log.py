@@ -9,7 +9,7 @@ import pytest
 
 from store.commitments import close_commitment, leaf
 from store.log_tree.notes import Checkpoint, Signer
-from store.services import verify_log
+from store.services import accounting, verify_log
 from store.services.verify import Report, verify
 from store.tables import log
 from tests.support import factories
@@ -17,7 +17,7 @@ from tests.support.factories import House
 from tests.support.log_queue import EXPIRE_LEAVES, PURGE_LEAVES, queue, sequencer
 
 SIGNER = Signer("custody.local/log", bytes(32))
-OPENING, RECORD = b"o" * 32, b"record"
+OPENING = b"o" * 32
 AN_HOUR_AGO = datetime.now(UTC).replace(microsecond=7) - timedelta(hours=1)
 
 
@@ -35,11 +35,14 @@ async def house(database_url: str, keys_dir: Path) -> AsyncIterator[House]:
         await made.execute(f"{PURGE_LEAVES} WHERE state = 'purging'")
         await made.execute("UPDATE buckets SET state = 'expired', expired_at = now()")
         await made.execute(EXPIRE_LEAVES)
+        await made.execute("UPDATE runs SET state = 'closed', closed_at = $1", AN_HOUR_AGO)
+        async with made.duties.transaction() as connection:
+            record = await accounting.account(connection, made.scope, run.run_uid, run.run)
         await made.execute(
             "INSERT INTO closings (scope_id, run_uid, closed_at, opening, record) VALUES ($1, $2, $3, $4, $5)",
-            made.scope, run.run_uid, AN_HOUR_AGO, OPENING, RECORD,
+            made.scope, run.run_uid, AN_HOUR_AGO, OPENING, record,
         )  # fmt: skip
-        told = leaf("close", t=AN_HOUR_AGO, m=close_commitment(OPENING, RECORD), r=run.run_uid)
+        told = leaf("close", t=AN_HOUR_AGO, m=close_commitment(OPENING, record), r=run.run_uid)
         await queue(database_url, [told], made.scope)
         await sequencer(made.duties).run()
         await made.execute("UPDATE log_state SET origin = 'custody.local/log'")
@@ -136,6 +139,9 @@ CHANGES = [
     ("UPDATE closings SET record = 'other'", "closing_mismatch"),
     (flip("closings", "opening"), "closing_mismatch"),
     ("DELETE FROM closings", "closing_mismatch"),
+    ("UPDATE closings SET closed_at = closed_at + interval '1 second'", "closing_mismatch"),
+    ("UPDATE runs SET state = 'open'", "run_reopened"),
+    ("INSERT INTO sessions SELECT scope_id, run_uid, 's-1', 9 FROM runs", "account_mismatch"),
     (
         "INSERT INTO closings SELECT scope_id, run_uid, closed_at - interval '1 day', opening, 'x' FROM closings",
         "closing_leaf_missing",
@@ -150,6 +156,8 @@ TABLES = (
     "log_checkpoints",
     "log_queue",
     "closings",
+    "sessions",
+    "runs",
     "parts",
     "buckets",
 )
