@@ -5,10 +5,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from litestar import Response, Router
-from litestar.params import FromPath
 
 from policies.reasons import Reason
 from store.api.answers import Ready, get
+from store.api.direct import DIRECT
 from store.api.identity import purpose_of, requires, services
 from store.api.reading import READERS, AnyRequest, evidence_of, only, reader_of
 from store.api.schema import OPERATION
@@ -47,11 +47,11 @@ _DOCUMENTED: Final[Mapping[str, Any]] = {
     operation_id="getContent",
     summary="The exact bytes of one part",
     media_type=_OPAQUE,
-    opt={OPERATION: _DOCUMENTED},
+    opt={DIRECT: True, OPERATION: _DOCUMENTED},
 )
-async def get_content(request: AnyRequest, evidence: FromPath[str]) -> Response[bytes]:
+async def get_content(request: AnyRequest) -> Response[bytes]:
     """The bytes that were posted. Every read is recorded, with `Custody-Purpose`, before a byte leaves."""
-    return await _answer(request, evidence_of(evidence))
+    return await _answer(request, evidence_of(request.path_params["evidence"]))
 
 
 @get(
@@ -60,18 +60,13 @@ async def get_content(request: AnyRequest, evidence: FromPath[str]) -> Response[
     operation_id="getContentByIdentity",
     summary="The exact bytes of one identity's part",
     media_type=_OPAQUE,
-    opt={OPERATION: _DOCUMENTED},
+    opt={DIRECT: True, OPERATION: _DOCUMENTED},
 )
-async def get_content_by_identity(
-    request: AnyRequest,
-    run: FromPath[str],
-    exchange: FromPath[str],
-    attempt: FromPath[str],
-    kind: FromPath[str],
-) -> Response[bytes]:
+async def get_content_by_identity(request: AnyRequest) -> Response[bytes]:
     """The same by identity; `not_stored` where the observation did not become a part."""
-    identity = PartIdentity(caller_id(run), caller_id(exchange), caller_id(attempt), known_kind(kind))
-    return await _answer(request, identity)
+    path = request.path_params
+    run, exchange, attempt = (caller_id(path[name]) for name in ("run", "exchange", "attempt"))
+    return await _answer(request, PartIdentity(run, exchange, attempt, known_kind(path["kind"])))
 
 
 router = Router("/", route_handlers=[get_content, get_content_by_identity], tags=["reading"])

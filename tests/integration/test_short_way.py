@@ -53,6 +53,11 @@ def test_every_call_that_captures_goes_the_short_way(app: Api):
     assert served == marked
 
 
+def test_content_is_read_the_short_way(app: Api):
+    assert found(app, "GET", "/v1/parts/01a229f9-cde4-72a0-899b-35a8069eeb44/content") == "getContent"
+    assert found(app, "GET", f"{PART}/content") == "getContentByIdentity"
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [
