@@ -13,7 +13,7 @@ from typing import Final
 from policies.documents import PolicyFault
 from policies.kinds import Role
 from policies.reasons import Reason
-from store import commands, log_commands, restore_commands
+from store import commands, key_commands, log_commands, restore_commands
 from store.embedded import EmbeddedFault
 from store.errors import ConfigFaults, CustodyError, Unavailable
 from store.up import StackFault, Wanted, run
@@ -139,6 +139,17 @@ def _add_keys_at_rest(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
     actions = at_rest.add_subparsers(dest="action", required=True, metavar="ACTION")
     text = "make the keys that a new store needs; those that are there stay"
     _command(actions, "init", commands.init_keys, text)
+    check = _command(
+        actions, "check", key_commands.check, "look at every key that something needs, and its copies"
+    )
+    check.add_argument("--repair", action="store_true", help="bring back copies that are missing, then look")
+    check.add_argument("--json", action="store_true", help="print what was found as JSON")
+    rewrap = _command(
+        actions, "rewrap", key_commands.rewrap, "change the keys of buckets, beside a running service"
+    )
+    rewrap.add_argument("--scope", help="only buckets of this scope, by its name")
+    rewrap.add_argument("--bucket", help="only this one, by its id")
+    rewrap.add_argument("--unfinished", action="store_true", help="only those of which this was begun")
 
 
 def _add_log(commanded: "Subparsers[argparse.ArgumentParser]") -> None:

@@ -277,5 +277,6 @@ prints the settings that are in force with secrets masked. This page is made fro
 {rows}
 
 The key directory is what makes expiry and erasure final: keep it outside every backup and snapshot, on a disk of
-its own if you can, open to nobody but the user that the service runs as (one that is open to others is refused).
+its own if you can, open to nobody but the user that the service runs as (one that is open to others is refused). A copy
+that is set later is begun with `python -m store keys-at-rest check --repair`; until then no key is made.
 """

@@ -65,7 +65,7 @@ class Keyring:
     """The keys of one process. Only duties call what creates and destroys."""
 
     def __init__(self, directory: KeyDirectory, clock: Callable[[], float]) -> None:
-        self._directory = directory
+        self.directory = directory
         self._clock = clock
         self._remembered: dict[Role, _Remembered] = {
             "bucket": _Remembered(clock),
@@ -81,15 +81,15 @@ class Keyring:
 
     def bucket_key(self, scope: UUID, bucket: UUID) -> bytes:
         """Return a bucket's key; Corrupt (key_lost) if there is none."""
-        return self._secret("bucket", _bucket_name(scope, bucket))
+        return self._secret("bucket", bucket_name(scope, bucket))
 
     def has_bucket_key(self, scope: UUID, bucket: UUID) -> bool:
         """Whether the key is in the directory now; nothing remembered counts."""
-        return self._directory.read("bucket", _bucket_name(scope, bucket)) is not None
+        return self.directory.read("bucket", bucket_name(scope, bucket)) is not None
 
     def create_bucket_key(self, scope: UUID, bucket: UUID) -> bool:
         """Make a bucket's key; False if it has one, which is kept."""
-        return self._directory.create("bucket", _bucket_name(scope, bucket), ids.secret(SECRET_BYTES))
+        return self.directory.create("bucket", bucket_name(scope, bucket), ids.secret(SECRET_BYTES))
 
     def destroy_bucket_key(self, scope: UUID, bucket: UUID) -> None:
         """Make the expiry of a bucket final, in every backup too."""
@@ -97,7 +97,7 @@ class Keyring:
 
     def destroy_bucket_keys(self, buckets: Collection[tuple[UUID, UUID]]) -> None:
         """Do the same for many, of (scope, bucket) each, in one go."""
-        self._directory.destroy("bucket", *(_bucket_name(*each) for each in buckets))
+        self.directory.destroy("bucket", *(bucket_name(*each) for each in buckets))
         for _, bucket in buckets:
             self.drop(bucket)
 
@@ -107,7 +107,7 @@ class Keyring:
 
     def bucket_keys(self) -> set[tuple[UUID, UUID]]:
         """Return (scope, bucket) of every key in the directory, for the daily check."""
-        found = (_BUCKET_NAME.fullmatch(name) for name in self._directory.names("bucket"))
+        found = (_BUCKET_NAME.fullmatch(name) for name in self.directory.names("bucket"))
         return {(UUID(match[1]), UUID(match[2])) for match in found if match}
 
     # --- intake keys
@@ -139,7 +139,7 @@ class Keyring:
 
     def intake_keys(self) -> list[tuple[datetime, bytes]]:
         """Return (start of its hour, id) of every intake key in the directory, oldest first."""
-        names = sorted(filter(_INTAKE_NAME.fullmatch, self._directory.names("intake")))
+        names = sorted(filter(_INTAKE_NAME.fullmatch, self.directory.names("intake")))
         return [(_start(name), _intake_id(name)) for name in names]
 
     def create_intake_keys(self, now: datetime, ahead: int) -> list[bytes]:
@@ -148,14 +148,14 @@ class Keyring:
         starts = [now + timedelta(hours=offset) for offset in range(ahead + 1)]
         made = [(start, ids.secret(8)) for start in starts if _hour_of(start) not in have]
         for start, key_id in made:
-            self._directory.create("intake", _intake_name(start, key_id), ids.secret(SECRET_BYTES))
+            self.directory.create("intake", intake_name(start, key_id), ids.secret(SECRET_BYTES))
         return [key_id for _, key_id in made]
 
     def destroy_intake_key(self, key_id: bytes) -> None:
         """Make what it sealed unreadable, wherever copies of the queue may be."""
-        for name in self._directory.names("intake"):
+        for name in self.directory.names("intake"):
             if name.endswith(f"-{key_id.hex()}"):
-                self._directory.destroy("intake", name)
+                self.directory.destroy("intake", name)
         self._remembered["intake"].drop(f"-{key_id.hex()}")
 
     # --- keys of signed texts and keyed hashes
@@ -166,7 +166,7 @@ class Keyring:
             raise errors.Unavailable(Reason.STORE_UNAVAILABLE, "the keys of another store")
         key = self._tokens.get(purpose)
         if key is None:
-            key = self._directory.read("token", purpose)
+            key = self.directory.read("token", purpose)
             if key is None:
                 raise errors.Unavailable(Reason.STORE_UNAVAILABLE, f"no {purpose} key")
             self._tokens[purpose] = key
@@ -178,11 +178,11 @@ class Keyring:
         Only who sets a store up calls this: a process that made its own would find nothing that others hashed.
         """
         for purpose in get_args(Purpose):
-            self._directory.create("token", purpose, ids.secret(SECRET_BYTES))
+            self.directory.create("token", purpose, ids.secret(SECRET_BYTES))
 
     def missing_token_keys(self) -> list[Purpose]:
         """Return the purposes that have no key."""
-        have = self._directory.names("token")
+        have = self.directory.names("token")
         return [purpose for purpose in get_args(Purpose) if purpose not in have]
 
     def lookup_mark(self) -> bytes:
@@ -197,11 +197,11 @@ class Keyring:
 
     def signing_seed(self) -> bytes | None:
         """Return the seed of the log's signing key, None where there is none; for the publisher alone."""
-        return self._directory.read("signing", _LOG) if _LOG in self._directory.names("signing") else None
+        return self.directory.read("signing", _LOG) if _LOG in self.directory.names("signing") else None
 
     def create_signing_key(self) -> bool:
         """Make the log's signing key; False if there is one, which is kept."""
-        return self._directory.create("signing", _LOG, ids.secret(SECRET_BYTES))
+        return self.directory.create("signing", _LOG, ids.secret(SECRET_BYTES))
 
     def _secret(self, role: Role, name: str) -> bytes:
         secret = self._read(role, name)
@@ -213,7 +213,7 @@ class Keyring:
         remembered = self._remembered[role]
         secret = remembered.get(name)
         if secret is None:
-            secret = self._directory.read(role, name)
+            secret = self.directory.read(role, name)
             if secret is not None:
                 remembered.put(name, secret)
         return secret
@@ -222,13 +222,14 @@ class Keyring:
         if self._clock() - self._listed_at < _RELIST_S:
             return
         # Sorted, so that where two duties made a key for one hour every process uses the same one.
-        names = sorted(filter(_INTAKE_NAME.fullmatch, self._directory.names("intake")), reverse=True)
+        names = sorted(filter(_INTAKE_NAME.fullmatch, self.directory.names("intake")), reverse=True)
         self._hours = {_hour_of(_start(name)): name for name in names}
         self._intake_names = {_intake_id(name): name for name in names}
         self._listed_at = self._clock()
 
 
-def _bucket_name(scope: UUID, bucket: UUID) -> str:
+def bucket_name(scope: UUID, bucket: UUID) -> str:
+    """Return what a bucket's key is called in the key directory."""
     return f"{scope.hex}.{bucket.hex}"
 
 
@@ -236,7 +237,8 @@ def _hour_of(instant: datetime) -> int:
     return int(instant.timestamp()) // 3600
 
 
-def _intake_name(start: datetime, key_id: bytes) -> str:
+def intake_name(start: datetime, key_id: bytes) -> str:
+    """Return what an hour's intake key is called there."""
     return f"{start.astimezone(UTC).strftime(_HOUR)}-{key_id.hex()}"
 
 

@@ -13,6 +13,8 @@ from prometheus_client.registry import Collector
 from store import clock
 from store.api.identity import services
 from store.api.schema import OPERATION, answer
+from store.services import key_check
+from store.services.duties import counted
 from store.services.readiness import Gauges, backlog_age_s, gauges, readiness
 
 AnyRequest = Request[Any, Any, Any]
@@ -133,6 +135,14 @@ class _Gathered(Collector):
             if row.last_success is not None:
                 age.add_metric([row.duty], (row.now - row.last_success).total_seconds())
         yield age
+        keys = GaugeMetricFamily(
+            "custody_key_faults", "What the last daily look at all keys found to be wrong"
+        )
+        for row in self._found.duties:
+            faults = counted(row.last_outcome, "faults") if row.duty == key_check.DUTY else None
+            if faults is not None:
+                keys.add_metric([], faults)
+        yield keys
 
     def _held(self) -> Iterator[Metric]:
         holds = GaugeMetricFamily("custody_holds", "Holds that keep something", labels=["scope"])

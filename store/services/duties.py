@@ -52,6 +52,13 @@ class Outcome:
         return " ".join([self.word, *(f"{name}={count}" for name, count in self.counts.items() if count)])
 
 
+def counted(outcome: str | None, name: str) -> int | None:
+    """Read a count back from how a duty ended, as the lease keeps it; None unless it was done."""
+    word, *counts = (outcome or "").split(" ")
+    named = (each.partition("=") for each in counts)
+    return sum(int(count) for each, _, count in named if each == name) if word == OK else None
+
+
 async def perform(database: Database, duty: str, act: Act, *, lease_s: float = LEASE_S) -> Outcome:
     """Do a duty if nobody else does it now, and keep and log how it ended. Never raises but when cancelled."""
     began = monotonic()

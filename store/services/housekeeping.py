@@ -1,4 +1,4 @@
-"""Small duties: the months of append-only tables, and the daily look at every live bucket's key."""
+"""Small duties: the months of append-only tables, and which live buckets have their keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,10 @@ from typing import Final
 
 from store.db import Database
 from store.keyring import Keyring
-from store.logging import logger
-from store.tables import buckets, exports, months, read_counts, spans
+from store.tables import bucket_keys, exports, months, read_counts, spans
 from store.tables.buckets import BucketKey
 
 MONTHS: Final = "months"
-BUCKET_KEYS: Final = "bucket_keys"
 
 _A_MONTH: Final = timedelta(days=31)
 
@@ -40,23 +38,15 @@ class Months:
 
 @dataclass(frozen=True, slots=True)
 class BucketKeys:
-    """Looks whether every live bucket can still be opened: a lost key is found before a reader finds it."""
+    """Which live buckets have their keys; `key_check` looks closer."""
 
     database: Database
     keyring: Keyring
-
-    async def run(self) -> Mapping[str, int]:
-        """Look at every live bucket, and name each that nobody can open."""
-        live, lost = await self.look()
-        for bucket in lost:
-            logger().error(
-                "bucket_key_lost", duty=BUCKET_KEYS, scope_id=bucket.scope_id, bucket=bucket.bucket_id
-            )
-        return {"live": len(live), "lost": len(lost)}
 
     async def look(self) -> tuple[Sequence[BucketKey], Sequence[BucketKey]]:
         """Return every live bucket, and those of them that have no key."""
         have = self.keyring.bucket_keys()
         async with self.database.connection() as connection:
-            live = await buckets.live(connection)
-        return live, [bucket for bucket in live if bucket not in have]
+            needed = await bucket_keys.needed(connection)
+        lost = [key for key in needed if (key.scope_id, key.key_id) not in have]
+        return [BucketKey(*key[:2]) for key in needed], [BucketKey(*key[:2]) for key in lost]

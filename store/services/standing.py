@@ -15,6 +15,7 @@ from store.services import (
     forgetting,
     housekeeping,
     intake_keys,
+    key_check,
     purge,
     reconcile,
     sequencing,
@@ -59,7 +60,7 @@ EVERY_S: Final[Mapping[str, int]] = {
     sequencing.DUTY: MINUTE_S,
     forgetting.DUTY: HOUR_S,
     housekeeping.MONTHS: HOUR_S,
-    housekeeping.BUCKET_KEYS: DAY_S,
+    key_check.DUTY: DAY_S,
     CANARY: MINUTE_S,
 }
 
@@ -99,7 +100,7 @@ class Duties:
             sequencing.DUTY: (sequencer.run, sequencer.due),
             forgetting.DUTY: (forgetting.Forgetting(database, keyring, span_s).run, None),
             housekeeping.MONTHS: (housekeeping.Months(database).run, None),
-            housekeeping.BUCKET_KEYS: (housekeeping.BucketKeys(database, keyring).run, None),
+            key_check.DUTY: (key_check.KeyCheck(database, keyring, queue, settings.log_origin).run, None),
         }
         if canary is not None:
             acts[CANARY] = (canary, None)

@@ -85,11 +85,6 @@ async def lock_alone(connection: Connection, scope: UUID, bucket: UUID) -> Bucke
     return _bucket(await connection.fetchrow(_SQL["lock_alone"], scope, bucket))
 
 
-async def live(connection: Connection) -> list[BucketKey]:
-    """Return every bucket that has not expired, those without a span included."""
-    return [BucketKey(row["scope_id"], row["bucket_id"]) for row in await connection.fetch(_SQL["live"])]
-
-
 async def next_to_expire(connection: Connection) -> Bucket | None:
     """Return a live bucket whose end is the next to come; None where there is none."""
     return _bucket(await connection.fetchrow(_SQL["next_to_expire"]))

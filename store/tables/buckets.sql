@@ -32,12 +32,6 @@ FROM buckets
 WHERE scope_id = $1 AND bucket_id = $2
 FOR UPDATE
 
--- name: live every bucket that has not expired, for the check that opens each of them
-SELECT scope_id, bucket_id
-FROM buckets
-WHERE state = 'live'
-ORDER BY scope_id, span_start
-
 -- name: next_to_expire one of the live buckets whose end is the next to come; index buckets_by_end
 SELECT scope_id, bucket_id, span_start, span_end, state
 FROM buckets

@@ -14,6 +14,7 @@ import pytest
 from store import logging
 from store.__main__ import main
 from store.db import DUTIES_ROLE, Database
+from store.services import rewrapping
 from tests.support.duties import keyring_of, new_scope, scalar
 from tests.support.exporting import LOG, published
 from tests.support.log import go_back
@@ -151,6 +152,31 @@ async def test_purge_now_says_what_somebody_else_does(cli: Cli, database_url: st
     code, out, _ = await cli("purge", "--now")
     assert code == 0
     assert "purge        skipped: locked" in out
+
+
+async def test_keys_are_looked_at_and_those_of_buckets_changed(
+    cli: Cli, keys_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewrapping, "GRACE_S", 0)
+    await cli("scopes", "create", "team-a")
+    await cli("purge", "--now")
+    code, out, _ = await cli("keys-at-rest", "check")
+    assert (code, out.splitlines()[-1]) == (0, "sound")
+    (bucket,) = {path.name.partition(".")[2] for path in list((keys_dir / "bucket").iterdir())[:1]}
+
+    code, out, _ = await cli("keys-at-rest", "rewrap", "--scope", "team-a", "--bucket", bucket)
+    assert (code, out) == (0, "0 secrets are wrapped anew, and 1 old keys are gone from every copy\n")
+    assert bucket not in {path.name.partition(".")[2] for path in (keys_dir / "bucket").iterdir()}
+    assert (await cli("keys-at-rest", "rewrap", "--bucket", "x"))[0] == 1
+
+    # A copy that was not there before is begun by who says so.
+    cli.set({"CUSTODY_KEYS_COPY_DIR": str(tmp_path / "copy")})
+    code, out, _ = await cli("keys-at-rest", "check", "--json")
+    assert (code, json.loads(out)["sound"]) == (1, False)
+    code, out, _ = await cli("keys-at-rest", "check", "--repair", "--json")
+    found = json.loads(out)
+    assert (code, found["sound"]) == (0, True)
+    assert found["repaired"] == len([path for path in (tmp_path / "copy").rglob("*") if path.is_file()])
 
 
 async def test_a_schema_that_is_there_needs_nothing(cli: Cli) -> None:

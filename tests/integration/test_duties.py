@@ -16,14 +16,12 @@ from store.errors import Unavailable
 from store.forms import Secret
 from store.queue import Queue
 from store.services import duties as service
-from store.services.buckets import ensure_buckets
 from store.services.duties import INTERRUPTED, LEASE_LOST, OK, SKIPPED, perform
-from store.services.housekeeping import BucketKeys, Months
+from store.services.housekeeping import Months
 from store.services.intake_keys import AHEAD_HOURS, IntakeKeys
 from store.services.standing import EVERY_S
 from store.tables import spans
 from tests.support.duties import duties_database, execute, keyring_of, new_scope, scalar
-from tests.support.logs import heard
 from workers import duties as process
 
 LEASE = "SELECT last_outcome FROM leases WHERE duty = 'd'"
@@ -222,21 +220,6 @@ async def test_the_next_month_is_made_on_every_day_of_this_one(
     for month in (today, following):
         name = month.strftime("accesses_%Y_%m")
         assert await scalar(database_url, "SELECT to_regclass($1)::text", name) == name
-
-
-async def test_a_lost_bucket_key_is_found_by_looking(
-    database: Database, keys_dir: Path, database_url: str
-) -> None:
-    keyring = keyring_of(keys_dir)
-    await new_scope(database_url)
-    await ensure_buckets(database, keyring, span_s=86_400)
-    assert (await BucketKeys(database, keyring).run())["lost"] == 0
-
-    scope, bucket = min(keyring.bucket_keys())
-    keyring.destroy_bucket_key(scope, bucket)
-    with heard() as log:
-        assert (await BucketKeys(database, keyring).run())["lost"] == 1
-    assert str(bucket) in log.getvalue()
 
 
 # --- the process
