@@ -70,7 +70,7 @@ def _todo(found: Findings) -> str:
         return "nothing is missing any more: run `python -m store log resume`"
     if found.closed:
         return "start the publisher: nobody has compared the log with its mirror"
-    return "what these keys opened cannot be read: bring the key directory back, if it is there"
+    return "what these keys opened cannot be read: bring them back; if they were changed since, `keys-at-rest rewrap`"
 
 
 def _changed(row: RestoreRow) -> str:

@@ -35,8 +35,8 @@ from store.services.mirrored import Held, disagreement, held_by
 from store.services.purge import Purge
 from store.services.restore_copy import copy_log, grows_into
 from store.services.restore_replay import Replay
+from store.services.rewrapping import Rewrapping, Selection
 from store.tables import held_bodies, log, log_queue, operator_actions, queue_shards, restores
-from store.tables.held_bodies import HoldBucket
 from store.tables.log import State
 from store.tables.operator_actions import STORE_WIDE
 from store.tables.restores import RestoreRow
@@ -89,7 +89,7 @@ class Restore:
         say(_replayed(await self._row()))
         say(f"found {await self._torn()} parts whose body did not come back")
         await self._say_so(who)
-        say(f"destroyed again: {await self._destroy()}")
+        say(f"destroyed again: {await self._destroy(who)}")
         await self._open(held)
         logger().warning("log_restored", key_id=who, count=restore.to_index - restore.from_index)
         return True
@@ -97,7 +97,7 @@ class Restore:
     # --- begin
 
     async def _held(self) -> Held:
-        """Return the mirror's tree; Conflict where nothing was ever published there, or no key opens anything."""
+        """Return the mirror's tree; Conflict where nothing was ever published there, or there are no keys."""
         admin = LogAdmin(self.database, self.mirror)
         held = await asyncio.to_thread(held_by, self.mirror, await admin.key())
         if held.note is None:
@@ -105,11 +105,11 @@ class Restore:
                 Reason.IDENTITY_CONFLICT,
                 "the mirror is empty: without it nobody knows what is missing. Is it mounted?",
             )
-        live, lost = await BucketKeys(self.database, self.keyring).look()
-        if live and len(lost) == len(live):
+        if not await asyncio.to_thread(self.keyring.bucket_keys):
+            # Single ones may be gone: they were changed, or have expired, since the backup.
             raise Conflict(
                 Reason.IDENTITY_CONFLICT,
-                "no live bucket has its key: is the key directory mounted, and this store's?",
+                "there is no bucket's key at all: is the key directory mounted, and this store's?",
             )
         return held
 
@@ -193,9 +193,9 @@ class Restore:
             await operator_actions.insert(connection, None, who, RESTORED, f"{first} {end}")
             await restores.outdate_tickets(connection, _VERSIONS)
 
-    async def _destroy(self) -> str:
+    async def _destroy(self, who: str) -> str:
         """Do what the duties would: bodies of what was purged, partitions of spans that had expired, and their keys."""
-        await self._change_lost_hold_keys()
+        await self._replace_lost_keys(who)
         bodies = 0
         while done := (await self.purge.run()).get("bodies", 0):
             bodies += done
@@ -208,12 +208,18 @@ class Restore:
         async with self.database.connection() as connection:
             return await restores.expired_undropped(connection)
 
-    async def _change_lost_hold_keys(self) -> None:
-        """Have another one made for a bucket of held bodies whose key was changed after the backup."""
+    async def _replace_lost_keys(self, who: str) -> None:
+        """Give live buckets another key whose own was changed, and destroyed, after the backup: writers need one.
+
+        What the old one wraps stays as it is: nobody can open it.
+        """
         _, lost = await BucketKeys(self.database, self.keyring).look()
-        async with self.database.connection() as connection:
-            for bucket in map(HoldBucket._make, lost):
+        for bucket in lost:
+            async with self.database.connection() as connection:
                 await held_bodies.set_stale(connection, bucket.scope_id, [bucket.bucket_id])
+            # Nobody reads by a key that is not there, so that nobody is waited for.
+            rewrapping = Rewrapping(self.database, self.keyring, grace_s=0)
+            await rewrapping.run(who, Selection(bucket.scope_id, bucket.bucket_id))
 
     # --- end
 

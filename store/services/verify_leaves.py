@@ -98,8 +98,8 @@ class LeafCheck:
         """Every hold was said to the log, and none that was has gone or was released by hand. Read in one instant."""
         rows = await verify_log.holds(connection)
         # Of what was lost with a part or a run, a restore cannot bring back the hold.
-        for hold in sorted(self._holds.keys() - rows.keys()):
-            self._missing.append((self._hold_at[hold], "hold_missing", hold))
+        for gone in sorted(self._holds.keys() - rows.keys()):
+            self._missing.append((self._hold_at[gone], "hold_missing", gone))
         for (scope, hold), released in rows.items():
             said = {"place", "release"} if released else {"place"}
             if self._holds.get((scope, hold)) != said:
