@@ -105,7 +105,8 @@ class Restore:
                 Reason.IDENTITY_CONFLICT,
                 "the mirror is empty: without it nobody knows what is missing. Is it mounted?",
             )
-        if not await asyncio.to_thread(self.keyring.bucket_keys):
+        live, _ = await BucketKeys(self.database, self.keyring).look()
+        if live and not await asyncio.to_thread(self.keyring.bucket_keys):
             # Single ones may be gone: they were changed, or have expired, since the backup.
             raise Conflict(
                 Reason.IDENTITY_CONFLICT,

@@ -39,7 +39,7 @@ class Said(msgspec.Struct, frozen=True, gc=False):
     """What a replay needs of a leaf, under the leaf's own names; None where its kind has no such field."""
 
     k: str
-    t: int
+    t: int = 0
     b: UUID | None = None
     h: UUID | None = None
     op: str | None = None

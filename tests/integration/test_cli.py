@@ -17,7 +17,7 @@ from store.db import DUTIES_ROLE, Database
 from store.services import rewrapping
 from tests.support.duties import keyring_of, new_scope, scalar
 from tests.support.exporting import LOG, published
-from tests.support.log import go_back
+from tests.support.log import go_back, grow
 
 FAULTY = '{"retention": {"max": 3}, "sampliing": 1}'
 AWAY = "custody: Postgres or the key directory does not do its part (ConnectionRefusedError)\n"
@@ -336,4 +336,37 @@ async def test_the_log_is_told_of_and_its_keys_are_printed(
     assert (await cli("verify"))[0] == 1
     code, out, _ = await cli("log", "status")
     assert (code, "1 leaves, rolled_back" in out) == (1, True)
+    await duties.close()
+
+
+@pytest.mark.usefixtures("keys_dir")
+async def test_a_restore_is_checked_done_and_told_of(cli: Cli, tmp_path: Path, database_url: str) -> None:
+    duties = await Database.open(database_url, role=DUTIES_ROLE, size=2)
+    await published(duties, tmp_path / "mirror")
+    await grow(database_url, 600)
+    await published(duties, tmp_path / "mirror")
+    before = await scalar(database_url, "SELECT root FROM log_state")
+    code, out, error = await cli("restore-check")
+    assert (code, out.splitlines()[-1], error) == (0, "nothing is to be done", "")
+    assert (await cli("restore"))[:2] == (0, "nothing is missing: the database has what was published\n")
+
+    await go_back(database_url, 300)
+    code, out, _ = await cli("restore-check")
+    assert code == 1
+    assert "closed: not_compared\n" in out
+    assert "beyond           301  resume\nrun `python -m store restore`\n" in out
+    mirror = (tmp_path / "mirror").rename(tmp_path / "away")
+    code, out, _ = await cli("restore-check")
+    assert (code, "is it mounted?" in out) == (1, True)
+    code, _, error = await cli("restore")
+    assert (code, "the mirror is empty" in error) == (1, True)
+    mirror.rename(tmp_path / "mirror")
+
+    code, out, error = await cli("restore")
+    assert (code, error) == (0, "")
+    assert out.startswith("reads are closed; leaves 300 to 601 come from the mirror\ncopied 301 leaves; ")
+    assert out.endswith("reads are open, and the log goes on\n")
+    assert await scalar(database_url, "SELECT root FROM log_state") == before
+    code, out, _ = await cli("restore-check")
+    assert (code, "last       begun" in out, out.splitlines()[-1]) == (0, True, "nothing is to be done")
     await duties.close()
