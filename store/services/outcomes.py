@@ -4,6 +4,7 @@ Redis is asked first and Postgres second. A part leaves the queue only after it 
 is always seen in one of the two; in the other order it could slip through between them.
 """
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -50,6 +51,16 @@ class Outcomes:
 
     async def compare(self, scope: UUID, evidence: UUID, content: bytes) -> Reason | None:
         """Return None if these are the stored bytes, else why a repeat is refused. Decided by recomputing c."""
+        try:
+            return await self._compared(scope, evidence, content)
+        except Corrupt:
+            # Its bucket's key may have been changed since the row was read: what cannot be opened still cannot be.
+            with suppress(Corrupt):
+                return await self._compared(scope, evidence, content)
+        # Nobody can call these bytes the same; reads raise the alarm.
+        return Reason.IDENTITY_CONFLICT
+
+    async def _compared(self, scope: UUID, evidence: UUID, content: bytes) -> Reason | None:
         async with self._database.connection() as connection:
             part = await outcomes.sealed_of(connection, scope, evidence)
         if part is None or part.run_erased or part.purge_reason is Reason.ERASED:
@@ -58,12 +69,8 @@ class Outcomes:
             return _gone(part.purge_reason)
         if part.expired:
             return Reason.RETENTION_EXPIRED
-        try:
-            bucket_key = self._keyring.bucket_key(scope, part.wrapped_in)
-            secret = commitments.unwrap_secret(bucket_key, part.wrapped, scope, part.wrapped_in, evidence)
-        except Corrupt:
-            # What is there cannot be opened, so that nobody can call these bytes the same; reads raise the alarm.
-            return Reason.IDENTITY_CONFLICT
+        bucket_key = self._keyring.bucket_key(scope, part.wrapped_in)
+        secret = commitments.unwrap_secret(bucket_key, part.wrapped, scope, part.wrapped_in, evidence)
         _, opening = commitments.part_keys(secret)
         same = commitments.same(commitments.commitment(opening, content), part.commitment)
         return None if same else Reason.IDENTITY_CONFLICT

@@ -89,11 +89,13 @@ async def test_it_is_ready_again_when_postgres_is_back(
     assert back.status_code == 200
 
 
-async def test_the_age_of_the_last_canary_is_shown(database_url: str, redis_url: str, keys_dir: Path):
+async def test_the_age_of_the_last_canary_and_what_the_look_at_keys_found_are_shown(
+    database_url: str, redis_url: str, keys_dir: Path
+):
     connection = await asyncpg.connect(database_url)
     await connection.execute(
         "INSERT INTO leases (duty, holder, last_success, last_outcome) "
-        "VALUES ('canary', $1, now() - interval '90 s', 'ok')",
+        "VALUES ('canary', $1, now() - interval '90 s', 'ok'), ('bucket_keys', NULL, now(), 'ok live=9 faults=2')",
         new_id(),
     )
     await connection.close()
@@ -103,6 +105,7 @@ async def test_the_age_of_the_last_canary_is_shown(database_url: str, redis_url:
 
     assert 90 <= ready["canary_age_s"] < 120
     assert 'custody_duty_success_age_seconds{duty="canary"} 9' in counted
+    assert "custody_key_faults 2.0" in counted
 
 
 async def test_it_counts_what_is_there_and_what_is_missing_by_scope(

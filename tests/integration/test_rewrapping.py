@@ -2,22 +2,27 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 from uuid import UUID
 
 import pytest
 
 from policies.limits import ShardLimits
+from policies.reasons import Reason
 from store.key_directory import FileKeyDirectory
 from store.keyring import Keyring
 from store.queue import Queue
 from store.services import rewrapping
 from store.services.expiry import Expiry
 from store.services.holds import Holds, OnPart
+from store.services.outcomes import Outcomes
 from store.services.persist import Persister
 from store.services.rewrapping import Rewrapping, Selection
 from store.services.verify_parts import bodies_of, faults_of
+from store.tables import outcomes as table
 from store.tables import verify as verify_table
 from tests.support import factories
 from tests.support.duties import end_span
@@ -245,3 +250,23 @@ async def test_held_bodies_and_expiry_find_the_keys_that_are_there(
     assert (await changing(house).run("op", ALL)).left == []
     assert await wrapped_in(house, held) not in {holding, bucket}
     assert await faults(house, anew(house, keys_dir)) == []
+
+
+async def test_a_repeat_is_compared_under_the_key_that_is_there(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (evidence,) = await stored(house, 1)
+    bucket = await wrapped_in(house, evidence)
+    real = table.sealed_of
+
+    async def changed_since(*arguments: Any) -> Any:
+        # The row is read, and then its bucket's key is changed.
+        monkeypatch.setattr(table, "sealed_of", real)
+        found = await real(*arguments)
+        await changing(house).run("op", Selection(bucket=bucket))
+        return found
+
+    monkeypatch.setattr(table, "sealed_of", changed_since)
+    outcomes = Outcomes(house.database, AsyncMock(), house.keyring, AsyncMock(), AsyncMock(), timedelta(0))
+    assert await outcomes.compare(house.scope, evidence, b"content 0") is None
+    assert await outcomes.compare(house.scope, evidence, b"other") is Reason.IDENTITY_CONFLICT
