@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 from store.db import Database
@@ -27,8 +27,8 @@ class Findings:
     under_way: RestoreRow | None
     last: RestoreRow | None
     missing_keys: list[BucketKey]
-    beyond: Mapping[str, int] = field(default_factory=dict)
-    trouble: str = ""
+    beyond: Mapping[str, int]
+    trouble: str
 
     @property
     def sound(self) -> bool:
@@ -44,16 +44,21 @@ async def findings(database: Database, keyring: Keyring, mirror: Mirror, lease: 
         closed = await log_reads.closed(connection, lease.total_seconds())
         under_way, last = await restores.under_way(connection), await restores.last(connection)
     _, lost = await BucketKeys(database, keyring).look()
-    found = Findings(closed, status, under_way, last, list(lost))
-    trouble, beyond = status.trouble, Counter[str]()
-    if status.mirror is not None:
-        try:
-            beyond = await asyncio.to_thread(_beyond, mirror, status.state.size, status.mirror.size)
-        except CustodyError as fault:
-            trouble = fault.detail or fault.reason.value
-        if status.mirror.note is None and status.state.published_size:
-            trouble = "the mirror is empty, and leaves were published: is it mounted?"
-    return Findings(found.closed, status, under_way, last, found.missing_keys, beyond, trouble)
+    trouble, beyond = await _compared(mirror, status)
+    return Findings(closed, status, under_way, last, list(lost), beyond, trouble)
+
+
+async def _compared(mirror: Mirror, status: LogStatus) -> tuple[str, Counter[str]]:
+    """Return why nothing can be said, or how many leaves of each kind the database has not."""
+    held = status.mirror
+    if held is None:
+        return status.trouble, Counter()
+    if held.note is None and status.state.published_size:
+        return "the mirror is empty, and leaves were published: is it mounted?", Counter()
+    try:
+        return "", await asyncio.to_thread(_beyond, mirror, status.state.size, held.size)
+    except CustodyError as fault:
+        return fault.detail or fault.reason.value, Counter()
 
 
 def _beyond(mirror: Mirror, first: int, end: int) -> Counter[str]:

@@ -233,3 +233,32 @@ async def test_an_epoch_begins_once(queue: Queue) -> None:
     assert len(epoch) == 32
     assert await queue.ensure_epoch(0) == epoch
     assert await queue.epochs() == {0: epoch}
+
+
+async def test_beginning_anew_forgets_runs_but_for_how_narrow_they_are_and_what_waits(queue: Queue) -> None:
+    waits, narrow = new_key("waits"), new_key("narrow")
+    await open_run(queue, waits, stored=[("old", "a", "logical-request", uuid4())], captured_parts=1)
+    await open_run(queue, narrow)
+    waiting = part(waits)
+    await queue.append([waiting])
+    await queue.narrow_run(narrow, state="erased", retain_until=FAR - timedelta(days=1))
+    before = await queue.ensure_epoch(0)
+
+    epoch = await queue.begin_anew(0)
+    assert (epoch != before, await queue.epochs()) == (True, {0: epoch})
+    assert (await queue.run_view(waits), await queue.identity(waits, "old", "a", "logical-request")) == (
+        None,
+        None,
+    )
+    for key in (waits, narrow):
+        await open_run(queue, key)
+    view = await queue.run_view(narrow)
+    assert view is not None
+    assert view.state == "erased"
+    assert view.retain_until < FAR - timedelta(hours=23)
+    found = await queue.identity(waits, "x", "a", "logical-request")
+    assert found is not None
+    assert (found.pending, found.evidence) == (True, waiting.evidence)
+    (depth,) = await queue.depth()
+    assert (depth.parts, depth.stream_length) == (1, 1)
+    assert await queue.recount(0) == 0

@@ -72,6 +72,10 @@ async def test_what_happened_after_the_backup_is_so_again(back):
     # It is in the backup: nothing but the stop keeps it from being read.
     assert await scalar(way.url, "SELECT state FROM parts WHERE exchange = 'x-erased'") == "stored"
     assert not (await back.verified()).sound
+    # Nothing is destroyed meanwhile: the hold is not back yet.
+    for duty in ("purge", "expiry", "metadata"):
+        assert (await way.duties.perform(duty)).counts == {"stands_still": 1}
+    assert not {"purge", "expiry"} & set(await way.duties.due())
 
     assert await back.restore()
     assert await read(way, runtime, erased) == (410, "erased")
