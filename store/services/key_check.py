@@ -30,6 +30,7 @@ DUTY: Final = "bucket_keys"
 
 OPENED: Final = "bucket keys that open what they wrap"
 EMPTY: Final = "bucket keys that wrap nothing yet"
+UNKNOWN: Final = "bucket keys of which no bucket knows"
 _HOUR: Final = timedelta(hours=1)
 
 
@@ -90,6 +91,7 @@ class KeyCheck:
         if repair:
             report.repaired = await self._repaired(names, report, anew=anew)
         await self._buckets(keys, report)
+        await self._others(keys, report)
         await self._signed(report)
         report.faults += await asyncio.to_thread(self._of_copies, names)
         return report
@@ -164,6 +166,17 @@ class KeyCheck:
         except Corrupt:
             return "does_not_open"
         return OPENED
+
+    async def _others(self, keys: Sequence[NeededKey], report: KeyReport) -> None:
+        """Look for keys that should be gone, and count those of which no bucket knows."""
+        have = await asyncio.to_thread(self.keyring.bucket_keys)
+        others = have - {(key.scope_id, key.key_id) for key in keys}
+        async with self.database.connection() as connection:
+            known = await bucket_keys.known(connection, others)
+        left = [key for key, destroyed in known.items() if destroyed]
+        report.faults += [Fault("bucket", bucket_name(*key), "key_left") for key in sorted(left)]
+        if others - known.keys():
+            report.checked[UNKNOWN] += len(others - known.keys())
 
     # --- intake
 

@@ -1,6 +1,6 @@
 """Which keys wrap the secrets of a bucket: one, and while it is changed the old one too."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -47,6 +47,12 @@ async def samples(
         (row["scope_id"], row["key_id"]): Wrapped(row["evidence"], row["key_id"], row["wrapped"])
         for row in rows
     }
+
+
+async def known(connection: Connection, keys: Collection[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], bool]:
+    """Say of those of these (scope, key) that some bucket has or had whether all that was in it is gone."""
+    rows = await connection.fetch(_SQL["known"], [scope for scope, _ in keys], [key for _, key in keys])
+    return {(row["scope_id"], row["key_id"]): row["destroyed"] for row in rows}
 
 
 async def of_span(connection: Connection, span_start: datetime) -> list[BucketKey]:

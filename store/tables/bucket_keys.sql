@@ -17,6 +17,11 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS s
 
+-- name: known which of these keys some bucket has or had, and whether all that was in it is gone; an index of buckets by scope
+SELECT w.scope_id, w.key_id, b.state = 'destroyed' AS destroyed
+FROM unnest($1::uuid[], $2::uuid[]) AS w (scope_id, key_id)
+JOIN buckets b ON b.scope_id = w.scope_id AND w.key_id IN (b.bucket_id, b.key_id, b.old_key_id)
+
 -- name: of_span every key that any bucket of a span has or had
 SELECT b.scope_id, k.key_id
 FROM buckets b CROSS JOIN LATERAL (VALUES (b.bucket_id), (b.key_id), (b.old_key_id)) AS k (key_id)

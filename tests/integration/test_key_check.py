@@ -14,7 +14,7 @@ from store.key_directory import FileKeyDirectory
 from store.keyring import Keyring
 from store.queue import Queue
 from store.services.duties import Outcome, counted
-from store.services.key_check import EMPTY, OPENED, KeyCheck, KeyReport
+from store.services.key_check import EMPTY, OPENED, UNKNOWN, KeyCheck, KeyReport
 from store.services.key_marks import make_keys
 from tests.support import factories
 from tests.support.duties import execute, scalar
@@ -126,6 +126,17 @@ async def test_keys_of_another_store_or_gone_and_an_hour_without_one(looked: Loo
         ("token", "no_key"),
         ("token", "of_another_store"),
     ]
+
+
+async def test_keys_that_should_be_gone_and_those_that_nobody_knows(looked: Looked) -> None:
+    used = await looked.used()
+    looked.house.keyring.create_bucket_key(looked.house.scope, UUID(int=7))
+    report = await looked.check().look()
+    assert (report.faults, report.checked[UNKNOWN]) == ([], 1)
+    await execute(
+        looked.house.url, "UPDATE buckets SET state = 'destroyed' WHERE bucket_id = $1", UUID(used.suffix[1:])
+    )
+    assert await looked.faults() == [("bucket", "key_left")]
 
 
 async def test_a_copy_that_is_away_keeps_nothing_else_from_being_looked_at(looked: Looked) -> None:
