@@ -249,7 +249,7 @@ def _services(
         erasures=Erasures(database, keyring, queue),
         holds=Holds(database),
         overview=Overview(database, settings.canary),
-        readback=Readback(reading, pager, part_proofs.state_of, examined=settings.page_examined),
+        readback=Readback(reading, keyring, pager, part_proofs.state_of, examined=settings.page_examined),
         run_reads=RunReads(reading, pager, keyring, examined=settings.page_examined),
         content=ContentReads(reading, keyring, access_log, metrics),
         access_log=access_log,

@@ -20,7 +20,7 @@ from store.commitments import Identity
 from store.db import Database
 from store.errors import Corrupt, CustodyError, Gone, Malformed, NotFound, Refused
 from store.keyring import Keyring
-from store.services import lost
+from store.services import lost, sizes
 from store.services.access import READ, AccessLog
 from store.services.metrics import Metrics
 from store.services.paging import Reader
@@ -181,9 +181,10 @@ def opened(keyring: Keyring, scope: UUID, row: ReadRow) -> Opened:
     bucket_key = keyring.bucket_key(scope, body.wrapped_in)
     secret = commitments.unwrap_secret(bucket_key, body.wrapped, scope, body.wrapped_in, row.evidence)
     frame = commitments.open_part(secret, body.ciphertext, identity, row.evidence)
-    content = commitments.frame_decode(frame, body.exact_bytes)
+    size = sizes.exact(keyring.token_key("lookup"), row.evidence, body.exact_bytes)
+    content = commitments.frame_decode(frame, size)
     _, opening = commitments.part_keys(secret)
-    whole = len(content) == body.exact_bytes and commitments.size_class(len(content)) == row.size_class
+    whole = len(content) == size and commitments.size_class(len(content)) == row.size_class
     if not (whole and commitments.same(commitments.commitment(opening, content), row.commitment)):
         raise Corrupt(Reason.INTEGRITY_MISMATCH, "the content is not what was committed to")
     if row.leaf is not None and row.leaf.entry != leaf_of(row):

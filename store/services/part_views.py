@@ -11,6 +11,7 @@ from policies.decisions import Decision, Refuse
 from policies.kinds import Dispatch, Kind, PartState, Settlement
 from policies.reasons import Reason
 from policies.revocation import cleared, newer
+from store.services import sizes
 from store.services.paging import Reader
 from store.tables.grounds import Ground
 from store.tables.pages import PartRow
@@ -88,15 +89,15 @@ def decide(ground: Ground, reader: Reader) -> Decision:
     )
 
 
-def part_item(row: PartRow, reader: Reader) -> PartItem:
-    """Return the part as a list shows it."""
-    return PartItem(**_shown(row, reader))
+def part_item(row: PartRow, reader: Reader, lookup: bytes) -> PartItem:
+    """Return the part as a list shows it; `lookup` is the key that sizes are masked with."""
+    return PartItem(**_shown(row, reader, lookup))
 
 
-def part_view(row: PartRow, reader: Reader, proof_state: ProofState) -> PartView:
+def part_view(row: PartRow, reader: Reader, lookup: bytes, proof_state: ProofState) -> PartView:
     """Return the part as it is shown alone."""
     return PartView(
-        **(_shown(row, reader) | {"proof_state": proof_state}),
+        **(_shown(row, reader, lookup) | {"proof_state": proof_state}),
         session=row.session,
         sequence=row.sequence,
         observed_at=row.ground.observed_at,
@@ -106,7 +107,7 @@ def part_view(row: PartRow, reader: Reader, proof_state: ProofState) -> PartView
     )
 
 
-def _shown(row: PartRow, reader: Reader) -> dict[str, Any]:
+def _shown(row: PartRow, reader: Reader, lookup: bytes) -> dict[str, Any]:
     decision = decide(row.ground, reader)
     reason = decision.reason if isinstance(decision, Refuse) else None
     return {
@@ -115,7 +116,7 @@ def _shown(row: PartRow, reader: Reader) -> dict[str, Any]:
         "exchange_id": row.exchange,
         "attempt_id": row.attempt,
         "kind": row.kind,
-        "bytes": _exact_bytes(row),
+        "bytes": _exact_bytes(row, lookup),
         "size_class": row.size_class,
         "media_type": row.media_type,
         "completeness": row.completeness,
@@ -131,12 +132,14 @@ def _shown(row: PartRow, reader: Reader) -> dict[str, Any]:
     }
 
 
-def _exact_bytes(row: PartRow) -> int | None:
+def _exact_bytes(row: PartRow, lookup: bytes) -> int | None:
     """Return the exact size while there is content for somebody: it goes with the content, not with its row."""
     facts = row.ground.facts
     closed = facts.run_erased or facts.purge_reason is not None
     gone = facts.state is not PartState.STORED or closed or ended(facts, row.ground.observed_at)
-    return None if gone else row.exact_bytes
+    if gone or row.exact_bytes is None:
+        return None
+    return sizes.exact(lookup, row.evidence, row.exact_bytes)
 
 
 def _bound(ground: Ground) -> list[BoundSource]:

@@ -15,6 +15,7 @@ from policies.kinds import Kind
 from policies.reasons import MEMBERS, Family, Reason
 from store.db import Connection, Database
 from store.errors import Malformed, NotFound
+from store.keyring import Keyring
 from store.services import lost
 from store.services.paging import Asked, Page, Pager, Reader, Turn, Window
 from store.services.part_views import PartItem, PartView, ProofState, decide, part_item, part_view
@@ -71,8 +72,11 @@ class _Found:
 class Readback:
     """Answers reviewers, custodians, auditors and operators."""
 
-    def __init__(self, database: Database, pager: Pager, prove: Prove, *, examined: int) -> None:
+    def __init__(
+        self, database: Database, keyring: Keyring, pager: Pager, prove: Prove, *, examined: int
+    ) -> None:
         self._database = database
+        self._keyring = keyring
         self._pager = pager
         self._prove = prove
         self._examined = examined
@@ -86,7 +90,7 @@ class Readback:
             by_label = None
             if filters.label is not None:
                 by_label = await pages.runs_of_label(connection, reader.scope, filters.label)
-            search = _Search(connection, reader, filters, by_label)
+            search = _Search(connection, reader, self._keyring.token_key("lookup"), filters, by_label)
             found = await self._fill(search, turn)
         window = Window(found.opened_at, found.closed_at)
         return Page(found.items, self._pager.info(turn, found.observed_at, window, found.last))
@@ -114,7 +118,7 @@ class Readback:
         if key is None or key.evidence not in rows:
             raise NotFound
         state = await self._prove(connection, reader.scope, key.evidence)
-        return part_view(rows[key.evidence], reader, state)
+        return part_view(rows[key.evidence], reader, self._keyring.token_key("lookup"), state)
 
     async def _fill(self, search: "_Search", turn: Turn) -> _Found:
         """Look at rows until the page is full, the list ends, or as many were examined as one page may."""
@@ -139,6 +143,7 @@ class _Search:
 
     connection: Connection
     reader: Reader
+    lookup: bytes
     filters: PartFilters
     by_label: list[UUID] | None
 
@@ -171,7 +176,7 @@ class _Search:
                 continue
             found.observed_at, found.closed_at = row.ground.observed_at, max(found.closed_at, row.closed_at)
             if self._fits(row):
-                found.items.append(part_item(row, self.reader))
+                found.items.append(part_item(row, self.reader, self.lookup))
             if len(found.items) == wanted:
                 ended = place + 1 == len(keys) and not more
                 found.last = None if ended else (key.stored_at, key.evidence)

@@ -16,6 +16,7 @@ from store.ids import RunUid, ScopeId, new_id
 from store.keyring import Keyring
 from store.logging import logger
 from store.queue import Queue, RunKey
+from store.services import sizes
 from store.services.declaring import Declaration, declared, narrowed, owned, queue_state, refusal, source_set
 from store.services.keys import Caller
 from store.services.last_known import PATIENCE_S, LastKnown
@@ -209,10 +210,14 @@ class RunBook:
             scope_limits=scope.policy.scope_limits,
             captured_parts=len(taken),
             # One that takes nothing more needs no sum, which would tell how long its content was.
-            captured_bytes=sum(part.exact_bytes for part in taken) if refusal(row) is None else 0,
+            captured_bytes=self._bytes_of(taken) if refusal(row) is None else 0,
             stored=[(part.exchange, part.attempt, part.kind, part.evidence) for part in taken],
             refresh_limits=True,
         )
+
+    def _bytes_of(self, taken: list[CapturedPart]) -> int:
+        lookup = self._keyring.token_key("lookup")
+        return sum(sizes.exact(lookup, part.evidence, part.exact_bytes) for part in taken)
 
     def _ticket(self, who: Caller, scope: Scope, row: RunRow) -> tickets.Ticket:
         return tickets.Ticket(

@@ -20,7 +20,7 @@ from store.errors import Corrupt
 from store.keyring import Keyring
 from store.queue import Entry
 from store.queue.entries import PartHeader
-from store.services import marks
+from store.services import marks, sizes
 from store.tables.batch import BucketSpan, Key
 from store.tables.bodies import NewBody
 from store.tables.parts import NewPart
@@ -187,7 +187,8 @@ class Sealing:
         )  # fmt: skip
         body = NewBody(
             bucket.span_start, scope, evidence, bucket.key_id,
-            wrapping.wrap(part_secret, evidence, drawn[_META:_NONCE]), len(content),
+            wrapping.wrap(part_secret, evidence, drawn[_META:_NONCE]),
+            sizes.masked(self._keyring.token_key("lookup"), evidence, len(content)),
             commitments.seal_frame(enc_key, frame, bound, drawn[_NONCE:]),
         )  # fmt: skip
         return Sealed(row, body, source_set)

@@ -11,7 +11,7 @@ from store.commitments import Identity
 from store.db import Connection
 from store.errors import Corrupt
 from store.keyring import Keyring
-from store.services import marks
+from store.services import marks, sizes
 from store.tables import verify as table
 from store.tables.held_bodies import HELD
 from store.tables.verify import BodyRow, BucketRow, Key, PartRow
@@ -103,7 +103,8 @@ def _body_faults(part: PartRow, body: BodyRow, keyring: Keyring) -> Iterator[str
     _, opening = commitments.part_keys(secret)
     if not commitments.same(commitments.commitment(opening, content), part.commitment):
         yield "content_mismatch"
-    if body.exact_bytes != len(content) or commitments.size_class(len(content)) != part.size_class:
+    size = sizes.exact(keyring.token_key("lookup"), part.evidence, body.exact_bytes)
+    if size != len(content) or commitments.size_class(len(content)) != part.size_class:
         yield "size_mismatch"
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from policies.kinds import PartState
 from store.queue import GapHeader, PartHeader, entries
+from store.services import sizes
 from store.services.verify import verify
 from tests.support.stack import Stack, until
 
@@ -292,12 +293,15 @@ async def nothing_reserved(stack: Stack) -> None:
     stored = {
         f"custody:{{q0}}:run:{row['scope_id'].hex}:{row['run']}": row
         for row in await stack.rows(
-            "SELECT r.scope_id, r.run, count(p.evidence) AS parts, count(b.evidence) AS bodies,"
-            " coalesce(sum(b.exact_bytes), 0)::bigint AS bytes FROM runs r LEFT JOIN parts p USING (scope_id, run_uid)"
+            "SELECT r.scope_id, r.run, count(p.evidence) AS parts,"
+            " coalesce(array_agg(b.evidence) FILTER (WHERE b.evidence IS NOT NULL), '{}') AS bodies,"
+            " array_agg(b.exact_bytes) FILTER (WHERE b.evidence IS NOT NULL) AS resting"
+            " FROM runs r LEFT JOIN parts p USING (scope_id, run_uid)"
             " LEFT JOIN bodies b ON b.span_start = p.span_start AND b.scope_id = p.scope_id AND b.evidence = p.evidence"
             " GROUP BY r.scope_id, r.run"
         )
     }
+    lookup = (await stack.services()).keyring.token_key("lookup")
     with stack.redis() as client:
         assert client.xlen("custody:{q0}:entries") == 0
         if client.exists("custody:{q0}:entries"):
@@ -312,8 +316,10 @@ async def nothing_reserved(stack: Stack) -> None:
             assert all(value.endswith("s") for value in identities), identities
             row = stored[key.decode()]
             # What was destroyed is not subtracted while the run goes on.
-            if row["bodies"] == row["parts"]:
-                assert (int(run["parts"]), int(run["bytes"])) == (row["parts"], row["bytes"]), key
+            if len(row["bodies"]) == row["parts"]:
+                stays = zip(row["bodies"], row["resting"] or (), strict=True)
+                size = sum(sizes.exact(lookup, evidence, resting) for evidence, resting in stays)
+                assert (int(run["parts"]), int(run["bytes"])) == (row["parts"], size), key
 
 
 async def sound(stack: Stack) -> None:
