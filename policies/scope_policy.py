@@ -13,7 +13,7 @@ from policies.quantities import duration, duration_text, size, size_text
 from policies.revocation import UnknownSources
 
 # A body is held whole in memory until it is sealed; a process's budget for all bodies at once is 64 MiB.
-MAX_PART_BYTES: Final = 64 << 20
+MAX_PART_BYTES: Final = 32 << 20
 # The queue keeps a field for each part of a run that lives, in one hash.
 MAX_RUN_PARTS: Final = 100_000
 # More than what sealing adds to a part: padding to 64, a nonce, a tag, a salt, a key's id.
@@ -172,7 +172,7 @@ def _contradictions(policy: ScopePolicy) -> list[str]:
         ),
         (
             run.part_bytes <= MAX_PART_BYTES,
-            "limits.part_bytes: is over 64MiB, which a process may hold at once",
+            "limits.part_bytes: is over 32MiB, which a process may hold at once",
         ),
         (
             run.run_parts <= MAX_RUN_PARTS,

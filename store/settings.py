@@ -128,7 +128,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     Setting(
         "body_budget",
-        "64MiB",
+        "40MiB",
         forms.size("1MiB", "16GiB"),
         "bytes of bodies that one api process holds at once; full means not captured",
     ),

@@ -133,7 +133,7 @@ WRONG: list[tuple[object, str]] = [
             "limits": {"part_bytes": "65MiB", "run_bytes": "1GiB"},
             "waiting": {"run_bytes": "1GiB", "bytes": "1GiB"},
         },
-        "limits.part_bytes: is over 64MiB",
+        "limits.part_bytes: is over 32MiB",
     ),
     ({"limits": {"run_bytes": "1KiB"}}, "limits.run_bytes: is less than one part"),
     ({"waiting": {"run_bytes": "256KiB"}}, "waiting.run_bytes: is less than one sealed part"),
