@@ -14,7 +14,7 @@ from store.config import Settings
 from store.db import DUTIES_ROLE, SERVICE_ROLE, Database
 from store.errors import ConfigFaults
 from store.forms import Secret
-from store.key_directory import FileKeyDirectory
+from store.key_directory import FileKeyDirectory, KeyDirectory
 from store.keyring import Keyring
 from store.log_tree.notes import Signer
 from store.mirror import Mirror
@@ -153,7 +153,7 @@ def canary_of(services: Services) -> Canary:
     )
 
 
-def key_directory(settings: Settings) -> FileKeyDirectory:
+def key_directory(settings: Settings) -> KeyDirectory:
     """Return where the keys are. A signing key that lives apart has no copy where other processes would see it."""
     apart = settings.signing_keys_dir != settings.keys_dir / "signing"
     return FileKeyDirectory(
