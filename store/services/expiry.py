@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 from store.commitments import leaf
 from store.db import Database
 from store.keyring import Keyring
 from store.logging import logger
-from store.queue import Queue
+from store.queue import Queue, RunKey
 from store.services.buckets import when_unlocked
 from store.services.duties import each_within
 from store.services.hold_buckets import BATCH, move_some
@@ -33,6 +34,7 @@ DUTY: Final = "expiry"
 _BACK: Final = timedelta(seconds=1)
 _PACE_S: Final = 60.0
 _LOOK: Final = 2
+_RUNS: Final = 1_000
 # What is not moved in this time is moved by the next run: a bucket with very much that is held waits for it.
 _BUDGET_S: Final = 60.0
 
@@ -98,7 +100,7 @@ class Expiry:
             doomed = await bucket_keys.of_span(connection, span.span_start)
         # What was sealed by an intake key that still lives would rest in the queue's file. Redis may be away or slow:
         # that keeps nobody from destroying, but the span is not done before.
-        rewriting = asyncio.create_task(self.queue.rewrite_file())
+        rewriting = asyncio.create_task(self._leave_queue(rows))
         try:
             await self._drop(span.span_start)
             await asyncio.to_thread(self.keyring.destroy_bucket_keys, doomed)
@@ -109,6 +111,23 @@ class Expiry:
         await self._say_destroyed(rows)
         logger().info("span_expired", duty=DUTY, span=span.span_start.isoformat(), count=len(rows))
         return len(rows)
+
+    async def _leave_queue(self, rows: Sequence[Bucket]) -> None:
+        """Drop from the queue what it knows of runs that are over, whose sums would tell sizes; then from its file.
+
+        Runs that were closed are not there any more.
+        """
+        for bucket in rows:
+            last = UUID(int=0)
+            while True:
+                async with self.database.connection() as connection:
+                    over = await buckets.runs_over(connection, bucket, last, _RUNS)
+                for _, run in over:
+                    await self.queue.forget_run(RunKey(bucket.scope_id, run))
+                if len(over) < _RUNS:
+                    break
+                last = over[-1][0]
+        await self.queue.rewrite_file()
 
     async def _move(self, bucket: Bucket) -> int:
         """Move some of what is held out of the bucket, while others go on placing and releasing holds."""

@@ -135,3 +135,9 @@ def _bucket(row: Record | None) -> Bucket | None:
 
 def _of(row: Record) -> Bucket:
     return Bucket(row["scope_id"], row["bucket_id"], row["span_start"], row["span_end"], row["state"])
+
+
+async def runs_over(connection: Connection, bucket: Bucket, last: UUID, limit: int) -> list[tuple[UUID, str]]:
+    """Return id and name of runs that nobody closed, and that were over when this bucket ended."""
+    rows = await connection.fetch(_SQL["runs_over"], bucket.scope_id, bucket.span_end, last, limit)
+    return [(row["run_uid"], row["run"]) for row in rows]

@@ -53,6 +53,13 @@ FROM buckets
 WHERE span_start = $1 AND state <> 'destroyed'
 ORDER BY scope_id
 
+-- name: runs_over the next runs of a scope, by id, that nobody closed and whose retention was over when a bucket ended
+SELECT run_uid, run
+FROM runs
+WHERE scope_id = $1 AND state <> 'closed' AND retain_until <= $2 AND run_uid > $3
+ORDER BY run_uid
+LIMIT $4
+
 -- name: alive_in_span how many buckets of a span have not expired yet
 SELECT count(*) FROM buckets WHERE span_start = $1 AND state = 'live'
 
