@@ -49,16 +49,37 @@ async def test_after_a_purge_a_guess_of_yes_or_no_is_no_better_than_a_coin(open_
         await stack.rows("CHECKPOINT")
         metrics = stack.directory / "metrics.log"
         metrics.write_bytes((await here.client.get("/metrics")).content)
-        # Each half is guessed once with what the other one teaches: a coin alone gets so far once in 30,000 times.
-        after = {
-            name: (guessed(known, asked, where) + guessed(asked, known, where)) / 2
-            for name, where in [
-                ("all", places(stack)),
-                *((name, {name: each}) for name, each in places(stack).items()),
-            ]
-        }
-        print(after)  # noqa: T201 - what it was right in, for whoever runs it with -s
-        assert {name: right for name, right in after.items() if right > COIN} == {}, after
+        await no_better_than_a_coin(stack, known, asked)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+async def test_after_an_expiry_a_guess_of_yes_or_no_is_no_better_than_a_coin(open_stack):
+    """Nobody closes the runs, so that the queue knows them until their retention is over."""
+    stack = await open_stack(own=True, bucket_span="10s")
+    stack.writer()
+    stack.publisher()
+    stack.duties()
+    short = {"retention": {"default": "1m", "max": "1m"}, "metadata_retention": "1h"}
+    async with site(stack, **short) as here:
+        suspects = [await posted(here, f"blind-{secrets.token_hex(8)}") for _ in range(TRIALS + KNOWN)]
+        await expired(stack)
+        await stack.rows("CHECKPOINT")
+        (stack.directory / "metrics.log").write_bytes((await here.client.get("/metrics")).content)
+        await no_better_than_a_coin(stack, suspects[:KNOWN], suspects[KNOWN:])
+
+
+async def no_better_than_a_coin(stack: Stack, known: list[Suspect], asked: list[Suspect]) -> None:
+    """Each half is guessed once with what the other one teaches: a coin alone gets so far once in 30,000 times."""
+    after = {
+        name: (guessed(known, asked, where) + guessed(asked, known, where)) / 2
+        for name, where in [
+            ("all", places(stack)),
+            *((name, {name: each}) for name, each in places(stack).items()),
+        ]
+    }
+    print(after)  # noqa: T201 - what it was right in, for whoever runs it with -s
+    assert {name: right for name, right in after.items() if right > COIN} == {}, after
 
 
 def sized(suspect: Suspect) -> bytes:
@@ -94,6 +115,15 @@ async def erased(stack: Stack, here: Site, suspects: list[Suspect]) -> None:
         return await stack.value("SELECT count(*) = 0 FROM parts WHERE state <> 'purged'")
 
     await until(gone, "everything is purged", within_s=90)
+
+
+async def expired(stack: Stack) -> None:
+    async def gone() -> Any:
+        return await stack.value(
+            "SELECT count(*) = 0 FROM parts p JOIN buckets b USING (scope_id, bucket_id) WHERE b.state <> 'destroyed'"
+        )
+
+    await until(gone, "everything has expired", within_s=180)
 
 
 def places(stack: Stack) -> Mapping[str, list[Path]]:
