@@ -48,7 +48,7 @@ async def move_some(
 ) -> int:
     """Move held bodies of a bucket out of its span, within the caller's transaction; return how many.
 
-    Unavailable where the scope has no bucket for them yet: then its own one must not expire.
+    Unavailable where the scope has no bucket for them yet, or that has no key: then its own one must not expire.
     """
     taken = await held_bodies.take_held(connection, scope, bucket, span_start, BATCH)
     if not taken:
@@ -56,8 +56,11 @@ async def move_some(
     into = await held_bodies.share_bucket(connection, scope)
     if into is None:
         raise Unavailable(Reason.STORE_UNAVAILABLE, "no bucket for what is held")
-    found = await held_bodies.wrapped_in_span(connection, span_start, scope, taken)
     to = HoldBucket(scope, into)
+    if not keyring.has_bucket_key(*to):
+        # Left as it is, what can still be opened would go with the key of its own bucket.
+        raise Unavailable(Reason.STORE_UNAVAILABLE, "no key for what is held")
+    found = await held_bodies.wrapped_in_span(connection, span_start, scope, taken)
     await held_bodies.move(connection, span_start, scope, [_anew(keyring, to, each) for each in found])
     return len(found)
 
@@ -103,15 +106,19 @@ async def _wrap_some(database: Database, keyring: Keyring, bucket: HoldBucket) -
         into = await held_bodies.share_bucket(connection, bucket.scope_id)
         if into is None:
             return 0
-        found = await held_bodies.take_wrapped(connection, bucket, BATCH)
         to = HoldBucket(bucket.scope_id, into)
+        if not keyring.has_bucket_key(*to):
+            # Then the old key stays: it is what still opens these.
+            logger().error("hold_key_lost", scope_id=bucket.scope_id, bucket=into)
+            return 0
+        found = await held_bodies.take_wrapped(connection, bucket, BATCH)
         secrets = [_anew(keyring, to, each, keep_bucket=False) for each in found]
         await held_bodies.put_wrapped(connection, to, secrets)
     return len(found)
 
 
 def _anew(keyring: Keyring, to: HoldBucket, secret: Wrapped, *, keep_bucket: bool = True) -> Wrapped:
-    """Wrap a secret for another bucket. One that nobody can open stays as it is, and stays unreadable."""
+    """Wrap a secret for another bucket, whose key is there. One that nobody can open stays as it is, and unreadable."""
     scope, evidence = to.scope_id, secret.evidence
     try:
         return wrapping.anew(keyring, scope, to.bucket_id, secret)

@@ -10,7 +10,7 @@ import pytest
 
 from policies.holds import Placing
 from policies.limits import ShardLimits
-from store.db import SERVICE_ROLE, Database
+from store.db import SERVICE_ROLE, Connection, Database
 from store.errors import Malformed, NotFound
 from store.keyring import Keyring
 from store.queue import Queue
@@ -21,6 +21,7 @@ from store.services.holds import Holds, On, OnPart, OnRun, OnScope
 from store.services.purge import Purge
 from store.services.verify import verify
 from store.tables import buckets, held_bodies
+from store.tables.held_bodies import HoldBucket
 from tests.support.duties import (
     duties_database,
     end_span,
@@ -273,6 +274,22 @@ async def test_nothing_expires_while_there_is_no_place_for_what_is_held(
     assert await scalar(database_url, "SELECT count(*) FROM buckets WHERE state <> 'live'") == 0
 
 
+async def test_nothing_expires_while_the_key_for_what_is_held_is_lost(
+    scope: UUID, holds: Holds, expiry: Expiry, keyring: Keyring, database_url: str
+) -> None:
+    run = await _run(database_url, scope)
+    ((evidence, secret),) = (await sealed_parts(database_url, keyring, scope, run, 1)).items()
+    await holds.place(scope, OnRun("r-1"), "m", "op")
+    holding = await scalar(database_url, "SELECT bucket_id FROM buckets WHERE span_start IS NULL")
+    keyring.destroy_bucket_key(scope, holding)
+    await end_span(database_url, await scalar(database_url, "SELECT span_start FROM parts"))
+    with pytest.raises(Exception, match="store_unavailable"):
+        await expiry.run()
+    body = await body_of(database_url, evidence)
+    assert body is not None
+    assert opens(keyring, scope, evidence, body, secret)
+
+
 STEPS = ["move", "share_bucket", "part_leaves", "mark_expired"]
 
 
@@ -421,6 +438,35 @@ async def test_a_crash_while_the_hold_key_is_changed_is_continued(
         assert opens(keyring, scope, evidence, body, secrets[evidence])
     states = "SELECT array_agg(state ORDER BY state) FROM buckets WHERE span_start IS NULL AND scope_id = $1"
     assert await scalar(database_url, states, scope) == ["destroyed", "live"]
+
+
+async def test_without_the_new_hold_key_the_old_one_stays(
+    scope: UUID,
+    holds: Holds,
+    expiry: Expiry,
+    purge: Purge,
+    keyring: Keyring,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = await _run(database_url, scope)
+    secrets = await sealed_parts(database_url, keyring, scope, run, 2)
+    gone, kept = secrets
+    placed = {each: await holds.place(scope, OnPart(each), "m", "op") for each in secrets}
+    await _expire(database_url, expiry, gone)
+    await _let_go(database_url, holds, scope, placed[gone].hold_id)
+    insert = held_bodies.insert_bucket
+
+    async def insert_and_lose_key(connection: Connection, bucket: HoldBucket) -> bool:
+        keyring.destroy_bucket_key(*bucket)
+        return await insert(connection, bucket)
+
+    monkeypatch.setattr(held_bodies, "insert_bucket", insert_and_lose_key)
+    await purge.run()
+    body = await body_of(database_url, kept)
+    assert body is not None
+    assert opens(keyring, scope, kept, body, secrets[kept])
+    assert await _state(database_url, gone) == ("purging", "retention_expired")
 
 
 # --- erasures
