@@ -132,9 +132,16 @@ async def test_who_lost_the_lease_stops_and_leaves_the_other_ones_alone(
 
 
 async def test_who_is_stopped_gives_the_lease_back_at_once(database: Database, database_url: str) -> None:
-    work = asyncio.create_task(perform(database, "d", lambda: asyncio.sleep(30, {})))
-    while not await scalar(database_url, "SELECT count(*) FROM leases"):  # noqa: ASYNC110 - so is this
-        await asyncio.sleep(0.02)
+    begun = asyncio.Event()
+
+    async def long() -> dict[str, int]:
+        begun.set()
+        await asyncio.sleep(30)
+        return {}
+
+    work = asyncio.create_task(perform(database, "d", long))
+    # A row alone may be there before its taker knows.
+    await begun.wait()
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
