@@ -14,7 +14,7 @@ from store.migrate import schema_faults
 from store.queue import Depth, Queue
 from store.services.overview import Overview
 from store.tables import buckets, held_bodies, holds, leases, log, log_reads
-from store.tables.buckets import Bucket
+from store.tables.buckets import BucketKey
 from store.tables.completeness import Day
 from store.tables.leases import LeaseRow
 from store.tables.log import Backlog
@@ -88,19 +88,19 @@ async def _postgres(database: Database, keyring: Keyring, reads_lease: timedelta
             if faults:
                 return Readiness(faults, None)
             canary_age_s = _canary_age_s(await leases.all_leases(connection))
-            bucket = await buckets.next_to_expire(connection)
+            key = await buckets.next_to_expire(connection)
             closed = await log_reads.closed(connection, reads_lease.total_seconds())
     except (Unavailable, TimeoutError):
         return Readiness(["Postgres does not answer"], None)
-    missing = [] if bucket is None else await _keys(keyring, bucket)
+    missing = [] if key is None else await _keys(keyring, key)
     return Readiness(missing, canary_age_s, closed)
 
 
-async def _keys(keyring: Keyring, bucket: Bucket) -> list[str]:
+async def _keys(keyring: Keyring, key: BucketKey) -> list[str]:
     """Look for the key of one live bucket: where there is none, the directory is another store's or not mounted."""
     try:
         async with asyncio.timeout(DEADLINE_S):
-            if await asyncio.to_thread(keyring.has_bucket_key, bucket.scope_id, bucket.bucket_id):
+            if await asyncio.to_thread(keyring.has_bucket_key, *key):
                 return []
     except (Unavailable, TimeoutError):
         pass

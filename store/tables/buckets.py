@@ -85,9 +85,10 @@ async def lock_alone(connection: Connection, scope: UUID, bucket: UUID) -> Bucke
     return _bucket(await connection.fetchrow(_SQL["lock_alone"], scope, bucket))
 
 
-async def next_to_expire(connection: Connection) -> Bucket | None:
-    """Return a live bucket whose end is the next to come; None where there is none."""
-    return _bucket(await connection.fetchrow(_SQL["next_to_expire"]))
+async def next_to_expire(connection: Connection) -> BucketKey | None:
+    """Return the key of a live bucket whose end is the next to come; None where there is none."""
+    row = await connection.fetchrow(_SQL["next_to_expire"])
+    return None if row is None else BucketKey(*row.values())
 
 
 async def due_spans(connection: Connection, limit: int) -> list[DueSpan]:

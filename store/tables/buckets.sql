@@ -32,8 +32,8 @@ FROM buckets
 WHERE scope_id = $1 AND bucket_id = $2
 FOR UPDATE
 
--- name: next_to_expire one of the live buckets whose end is the next to come; index buckets_by_end
-SELECT scope_id, bucket_id, span_start, span_end, state
+-- name: next_to_expire the key of one of the live buckets whose end is the next to come; index buckets_by_end
+SELECT scope_id, coalesce(key_id, bucket_id) AS key_id
 FROM buckets
 WHERE span_end > now() AND state = 'live'
 ORDER BY span_end

@@ -13,8 +13,9 @@ from store import logging
 from store.commitments import leaf
 from store.ids import new_id
 from store.services.buckets import ensure_buckets
+from store.services.rewrapping import Rewrapping, Selection
 from tests.support.api import problem, running, settings_for
-from tests.support.duties import duties_database, execute, keyring_of, new_run
+from tests.support.duties import duties_database, execute, keyring_of, new_run, scalar
 from tests.support.log_queue import queue
 from tests.support.outages import NO_POSTGRES, NOWHERE, postgres_away
 
@@ -74,6 +75,26 @@ async def test_the_key_directory_of_another_store_is_noticed(
     for answer in (away, empty):
         assert answer.status_code == 503
         assert "key directory" in answer.json()["missing"][0]
+
+
+async def test_it_stays_ready_when_the_keys_of_buckets_were_changed(
+    database_url: str, redis_url: str, keys_dir: Path
+):
+    keyring = keyring_of(keys_dir)
+    async with (
+        running(settings_for(database_url, redis_url, keys_dir)) as api,
+        duties_database(database_url) as database,
+    ):
+        await api.scope()
+        await ensure_buckets(database, keyring, span_s=86_400)
+        first = await scalar(
+            database_url, "SELECT bucket_id FROM buckets WHERE span_end > now() ORDER BY span_end LIMIT 1"
+        )
+        done = await Rewrapping(database, keyring, grace_s=0).run("op", Selection(bucket=first))
+        answer = await api.client.get("/readyz")
+
+    assert done.changed == 1
+    assert (answer.status_code, answer.json()["missing"]) == (200, [])
 
 
 async def test_it_is_ready_again_when_postgres_is_back(
