@@ -18,7 +18,7 @@ from tests.support.seeding import seed
 
 PARTS = 20_000
 PAGES, CONTENTS, RUNS, ACCESSES = load("pages"), load("contents"), load("run_pages"), load("accesses")
-PURGING, BATCH = load("purging"), load("batch")
+PURGING, BATCH, HELD = load("purging"), load("batch"), load("held_bodies")
 
 LATE, EARLY, NIL = datetime(9999, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC), UUID(int=0)
 BEGIN = {"newest": (LATE, NIL, EARLY), "oldest": (EARLY, NIL, LATE)}
@@ -216,6 +216,20 @@ async def test_the_purge_looks_at_few_parts_of_the_first_runs_that_were_shortene
     assert "runs_shortened" in plan, plan
     assert not scans(plan), plan
     assert most_rows(plan) <= 100, plan
+
+
+async def test_the_purge_asks_of_no_part_of_a_scope_that_is_held_as_a_whole(seeded):
+    await execute(seeded.url, "UPDATE parts SET span_start = '9999-01-01 00:00:00+00'")
+    free = most_rows(await seeded.plan(HELD["overdue"], 20))
+    await execute(
+        seeded.url,
+        "INSERT INTO holds (scope_id, hold_id, reach, answer, placed_by) VALUES ($1, $2, 'scope', 'placed', 'op')",
+        seeded.scope,
+        NIL,
+    )
+    held = await seeded.plan(HELD["overdue"], 20)
+    assert free == 20
+    assert re.search(r"on parts p \(never executed\)", held), held
 
 
 async def test_the_purge_finds_what_a_source_closed_without_what_is_gone(seeded):
