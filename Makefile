@@ -13,6 +13,8 @@ ROOTS := policies store workers
 ARGS ?=
 CORPUS ?=
 ONLY ?=
+# Tests of faults wait more than they compute: four workers keep two cores busy. Each has servers of its own.
+SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 T ?= tests client/tests
 
 # Neither the service nor the client is installed: they run from here (docs/decisions/0001-not-packaged.md).
@@ -51,10 +53,10 @@ compose:  ## the service as containers, two apis and two writers behind a proxy 
 	@docker compose up --build $(ARGS)
 
 test: setup  ## the tests (T=path for some of them)
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not long and not browser and not oracle" $(T) $(ARGS)
+	@$(BIN)/python -m pytest -q $(SPREAD) -m "not long and not browser and not oracle" $(T) $(ARGS)
 
 test-long: setup  ## the tests that take more than a few seconds
-	@$(BIN)/python -m pytest -q -m long $(T) $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m long $(T) $(ARGS)
 
 test-oracles: setup  ## bundles against others' programs (CORPUS=file; installs Go by apt, the rest in .venv-oracles)
 	@tests/oracles/install $(BIN)/python
