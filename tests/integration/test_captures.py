@@ -249,9 +249,11 @@ async def test_what_the_writer_gave_up_is_told_to_who_waits_by_its_receipt(runti
     async with runtime.api.services.database.connection() as connection:
         await connection.execute(
             "INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, exchange, attempt, kind, first_at, last_at)"
-            " SELECT scope_id, run_uid, gen_random_uuid(), 'store', 'write_failed', 'x-1', 'a-1', $1, now(), now()"
+            " SELECT scope_id, run_uid, $2, 'store', 'write_failed', 'x-1', 'a-1', $1, now(), now()"
             " FROM runs",
             REQUEST,
+            # Ids of ours begin with their time, which a receipt tells.
+            new_evidence_id(),
         )
     await queue.settle(0, [entries[0].settle("refused", Reason.WRITE_FAILED)])
     answer = await waiting
