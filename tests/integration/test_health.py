@@ -1,19 +1,23 @@
 """Whether a process says what it lacks, counts without naming anybody, and writes one line a request."""
 
+import asyncio
 import io
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import asyncpg
+import pytest
 
 from policies.kinds import Kind
 from policies.reasons import Reason
 from store import logging
 from store.commitments import leaf
 from store.ids import new_id
+from store.services import readiness
 from store.services.buckets import ensure_buckets
 from store.services.rewrapping import Rewrapping, Selection
+from store.tables import held_bodies
 from tests.support.api import problem, running, settings_for
 from tests.support.duties import duties_database, execute, keyring_of, new_run, scalar
 from tests.support.log_queue import queue
@@ -218,3 +222,20 @@ async def test_a_request_leaves_one_line_with_its_route_and_none_of_its_values(
     assert requests[0]["scope_id"] == str(scope.scope_id)
     assert "CANARY" not in lines.getvalue()
     assert runtime["Authorization"].rpartition("_")[2] not in lines.getvalue()
+
+
+async def test_what_alarms_hang_on_is_shown_also_where_very_much_is_held(
+    database_url: str, redis_url: str, keys_dir: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def counts_for_long(_: object) -> dict[str, int]:
+        await asyncio.sleep(10)
+        return {}
+
+    monkeypatch.setattr(readiness, "DEADLINE_S", 0.5)
+    monkeypatch.setattr(held_bodies, "counts", counts_for_long)
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        text = (await api.client.get("/metrics")).text
+
+    assert 'custody_unanswered{what="database"} 1.0' in text
+    assert "\ncustody_expiry_lag_seconds " in text
+    assert "\ncustody_log_queue_leaves " in text
