@@ -50,9 +50,9 @@ async def samples(
 
 
 async def known(connection: Connection, keys: Collection[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], bool]:
-    """Say of those of these (scope, key) that some bucket has or had whether all that was in it is gone."""
+    """Say of those of these (scope, key) that some bucket has or had whether they should be gone."""
     rows = await connection.fetch(_SQL["known"], [scope for scope, _ in keys], [key for _, key in keys])
-    return {(row["scope_id"], row["key_id"]): row["destroyed"] for row in rows}
+    return {(row["scope_id"], row["key_id"]): row["over"] for row in rows}
 
 
 async def of_span(connection: Connection, span_start: datetime) -> list[BucketKey]:

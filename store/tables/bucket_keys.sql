@@ -17,8 +17,11 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS s
 
--- name: known which of these keys some bucket has or had, and whether all that was in it is gone; an index of buckets by scope
-SELECT w.scope_id, w.key_id, b.state = 'destroyed' AS destroyed
+-- name: known which of these keys some bucket has or had, and whether it should be gone: with all that was in the bucket, or since
+-- another one took its place; an index of buckets by scope
+SELECT w.scope_id, w.key_id,
+    b.state = 'destroyed' OR (b.state = 'live' AND w.key_id <> ALL (
+        ARRAY[coalesce(b.key_id, b.bucket_id), coalesce(b.old_key_id, b.key_id, b.bucket_id)])) AS over
 FROM unnest($1::uuid[], $2::uuid[]) AS w (scope_id, key_id)
 JOIN buckets b ON b.scope_id = w.scope_id AND w.key_id IN (b.bucket_id, b.key_id, b.old_key_id)
 

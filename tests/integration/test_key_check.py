@@ -16,6 +16,7 @@ from store.queue import Queue
 from store.services.duties import Outcome, counted
 from store.services.key_check import EMPTY, OPENED, UNKNOWN, KeyCheck, KeyReport
 from store.services.key_marks import make_keys
+from store.services.rewrapping import Rewrapping, Selection
 from tests.support import factories
 from tests.support.duties import execute, scalar
 from tests.support.factories import House
@@ -136,6 +137,18 @@ async def test_keys_that_should_be_gone_and_those_that_nobody_knows(looked: Look
     await execute(
         looked.house.url, "UPDATE buckets SET state = 'destroyed' WHERE bucket_id = $1", UUID(used.suffix[1:])
     )
+    assert await looked.faults() == [("bucket", "key_left")]
+
+
+async def test_a_key_that_was_changed_and_brought_back_should_be_gone(looked: Looked) -> None:
+    name = await looked.used()
+    bucket = await scalar(looked.house.url, "SELECT bucket_id FROM bodies")
+    old = (looked.places[0] / name).read_bytes()
+    done = await Rewrapping(looked.house.duties, looked.house.keyring, 0).run("op", Selection(bucket=bucket))
+    assert (done.changed, await looked.faults()) == (1, [])
+    for place in looked.places:
+        (place / name).touch(0o600)
+        (place / name).write_bytes(old)
     assert await looked.faults() == [("bucket", "key_left")]
 
 
