@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 DAY = 86_400
 # A process that does one duty and is killed at a step: before it, or as soon as it has happened.
 PROGRAM = """
-import asyncio, functools, importlib, os, signal, sys
+import asyncio, sys
 from pathlib import Path
 from store.clock import monotonic
 from store.db import DUTIES_ROLE, Database
@@ -40,34 +40,11 @@ from policies.limits import ShardLimits
 from store.services import hold_buckets
 from store.services.expiry import Expiry
 from store.services.purge import Purge
+from tests.support.dying import die_at
 
 duty, step, when, database_url, redis_url, keys = sys.argv[1:]
-module, _, name = step.partition(":")
-place = importlib.import_module(module)
-for part in name.split(".")[:-1]:
-    place = getattr(place, part)
-name = name.rpartition(".")[2]
-real = getattr(place, name)
 hold_buckets.BATCH = 1
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-if asyncio.iscoroutinefunction(real):
-    async def killing(*arguments, **named):
-        if when == "before":
-            die()
-        # Within a transaction, what was done is not committed yet: that is as good a moment to die as any.
-        await real(*arguments, **named)
-        die()
-else:
-    def killing(*arguments, **named):
-        if when == "before":
-            die()
-        real(*arguments, **named)
-        die()
-
-setattr(place, name, killing)
+die_at(step, when)
 
 async def main():
     database = await Database.open(database_url, role=DUTIES_ROLE, size=4)

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 ROOT = Path(__file__).parents[2]
 PARTS = 5
 PROGRAM = """
-import asyncio, importlib, os, signal, sys
+import asyncio, sys
 from pathlib import Path
 from uuid import UUID
 from store.clock import monotonic
@@ -32,34 +32,11 @@ from store.db import DUTIES_ROLE, Database
 from store.key_directory import FileKeyDirectory
 from store.keyring import Keyring
 from store.services import rewrapping
+from tests.support.dying import die_at
 
 step, when, database_url, keys, copy, bucket = sys.argv[1:]
-module, _, name = step.partition(":")
-place = importlib.import_module(module)
-for part in name.split(".")[:-1]:
-    place = getattr(place, part)
-name = name.rpartition(".")[2]
-real = getattr(place, name)
 rewrapping.BATCH = 2
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-if asyncio.iscoroutinefunction(real):
-    async def killing(*arguments, **named):
-        if when == "before":
-            die()
-        # Within a transaction, what was done is not committed yet: that is as good a moment to die as any.
-        await real(*arguments, **named)
-        die()
-else:
-    def killing(*arguments, **named):
-        if when == "before":
-            die()
-        real(*arguments, **named)
-        die()
-
-setattr(place, name, killing)
+die_at(step, when)
 
 async def main():
     database = await Database.open(database_url, role=DUTIES_ROLE, size=4)
