@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -14,14 +13,8 @@ from store.db import Database
 from store.services import accounting
 from store.services.accounting import Accounts
 from store.tables import runs
-from tests.support.duties import duties_database, execute, leaves, new_run, new_scope, scalar
+from tests.support.duties import execute, leaves, new_run, new_scope, scalar
 from tests.support.log_queue import rows
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with duties_database(database_url) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -17,21 +16,10 @@ from store.services import buckets as service
 from store.services.buckets import Made, buckets_due, ensure_buckets, planned_spans
 from store.tables import batch, bucket_keys, buckets, spans
 from store.tables.spans import Span
-from tests.support.duties import duties_database, execute, keyring_of, new_scope, scalar
+from tests.support.duties import execute, keyring_of, new_scope, scalar
 
 DAY = 86_400
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with duties_database(database_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def keyring(keys_dir: Path) -> Keyring:
-    return keyring_of(keys_dir)
 
 
 # --- which spans there should be

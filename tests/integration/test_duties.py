@@ -2,14 +2,12 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import redis.asyncio
 
-from policies.limits import ShardLimits
 from policies.reasons import Reason
 from store.db import Database
 from store.errors import Unavailable
@@ -21,23 +19,10 @@ from store.services.housekeeping import Months
 from store.services.intake_keys import AHEAD_HOURS, IntakeKeys
 from store.services.standing import EVERY_S
 from store.tables import spans
-from tests.support.duties import duties_database, execute, keyring_of, new_scope, scalar
+from tests.support.duties import execute, keyring_of, new_scope, scalar
 from workers import duties as process
 
 LEASE = "SELECT last_outcome FROM leases WHERE duty = 'd'"
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with duties_database(database_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def queue(redis_url: str) -> AsyncIterator[Queue]:
-    opened = Queue(redis_url, shards=1, shard_limits=ShardLimits())
-    yield opened
-    await opened.close()
 
 
 # --- leases

@@ -1,12 +1,9 @@
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import asyncpg
 import pytest
 
-from policies.limits import ShardLimits
 from store.db import Database
 from store.errors import Unavailable
 from store.keyring import Keyring
@@ -15,10 +12,8 @@ from store.services.buckets import ensure_buckets
 from store.services.expiry import Expiry
 from store.tables import buckets, spans
 from tests.support.duties import (
-    duties_database,
     end_span,
     execute,
-    keyring_of,
     leaves,
     new_parts,
     new_run,
@@ -28,24 +23,6 @@ from tests.support.duties import (
 from tests.support.logs import heard
 
 DAY = 86_400
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with duties_database(database_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def keyring(keys_dir: Path) -> Keyring:
-    return keyring_of(keys_dir)
-
-
-@pytest.fixture
-async def queue(redis_url: str) -> AsyncIterator[Queue]:
-    opened = Queue(redis_url, shards=1, shard_limits=ShardLimits())
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Metadata that is kept no longer: what goes, what stays, and that no table was forgotten."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -22,7 +20,7 @@ from store.services.housekeeping import Months
 from store.tables import forgetting, tombstones
 from store.tables.forgetting import DueRun
 from tests.integration.test_schema import listed_callers
-from tests.support.duties import duties_database, execute, keyring_of, new_parts, new_run, new_scope, scalar
+from tests.support.duties import execute, new_parts, new_run, new_scope, scalar
 
 CANARY: Final = "CANARY7f3a"
 # How what callers wrote goes, for every table that may hold some; a new one must be put in here.
@@ -72,17 +70,6 @@ TEXTS = """
 SELECT class.oid::regclass::text FROM pg_class AS class
 WHERE class.relkind IN ('r', 'p') AND NOT class.relispartition AND class.relnamespace = 'public'::regnamespace
 """
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with duties_database(database_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def keyring(keys_dir: Path) -> Keyring:
-    return keyring_of(keys_dir)
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from policies.holds import Placing
-from policies.limits import ShardLimits
 from store.db import SERVICE_ROLE, Connection, Database
 from store.errors import Malformed, NotFound
 from store.keyring import Keyring
@@ -23,10 +21,8 @@ from store.services.verify import verify
 from store.tables import buckets, held_bodies
 from store.tables.held_bodies import HoldBucket
 from tests.support.duties import (
-    duties_database,
     end_span,
     execute,
-    keyring_of,
     leaves,
     new_run,
     new_scope,
@@ -42,24 +38,6 @@ GRACE_S = 3_600.0
 @pytest.fixture(autouse=True)
 async def published(database_url: str) -> None:
     await publish_at_once(database_url)
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with duties_database(database_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def keyring(keys_dir: Path) -> Keyring:
-    return keyring_of(keys_dir)
-
-
-@pytest.fixture
-async def queue(redis_url: str) -> AsyncIterator[Queue]:
-    opened = Queue(redis_url, shards=1, shard_limits=ShardLimits())
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from store.services.duties import perform
 from store.services.purge import Purge
 from store.wiring import canary_of, duties_of, open_services
 from tests.support.api import Api, bearer, problem, running, settings_for
-from tests.support.duties import duties_database, execute, keyring_of, new_parts, new_run, scalar
+from tests.support.duties import execute, new_parts, new_run, scalar
 from tests.support.publication import publish_at_once
 from workers.writer import Writer
 
@@ -28,17 +28,6 @@ DAY = 86_400
 async def api(database_url: str, redis_url: str, keys_dir: Path) -> AsyncIterator[Api]:
     async with running(settings_for(database_url, redis_url, keys_dir)) as api:
         yield api
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with duties_database(database_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def keyring(keys_dir: Path) -> Keyring:
-    return keyring_of(keys_dir)
 
 
 async def _scope(api: Api, database: Database, keyring: Keyring) -> ScopeId:

@@ -3,7 +3,6 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -25,9 +24,7 @@ from store.services.purge import Purge
 from store.tables import erasures as table
 from store.tables import log_queue, purging, runs, tombstones
 from tests.support.duties import (
-    duties_database,
     execute,
-    keyring_of,
     leaves,
     new_parts,
     new_run,
@@ -44,24 +41,6 @@ DAY = 86_400
 async def published(database_url: str) -> None:
     """Nothing here waits for the proof log but what says so."""
     await publish_at_once(database_url)
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with duties_database(database_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def keyring(keys_dir: Path) -> Keyring:
-    return keyring_of(keys_dir)
-
-
-@pytest.fixture
-async def queue(redis_url: str) -> AsyncIterator[Queue]:
-    opened = Queue(redis_url, shards=1, shard_limits=ShardLimits())
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@ import hmac
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -19,9 +18,7 @@ from store.services.buckets import ensure_buckets
 from store.services.reconcile import Reconcile
 from store.tables.runs import DueRun
 from tests.support.duties import (
-    duties_database,
     execute,
-    keyring_of,
     leaves,
     new_parts,
     new_run,
@@ -31,12 +28,6 @@ from tests.support.duties import (
 from tests.support.logs import heard
 
 DAY = 86_400
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with duties_database(database_url) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -50,11 +41,6 @@ async def queue(redis_url: str) -> AsyncIterator[Queue]:
 @pytest.fixture
 def reconcile(database: Database, queue: Queue) -> Reconcile:
     return Reconcile(database, queue, timedelta(seconds=30), timedelta(days=1))
-
-
-@pytest.fixture
-def keyring(keys_dir: Path) -> Keyring:
-    return keyring_of(keys_dir)
 
 
 @pytest.fixture

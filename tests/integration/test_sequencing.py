@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import asyncpg
@@ -16,14 +15,8 @@ from store.log_tree.hashes import leaf_hash
 from store.services import sequencing
 from store.tables import load, log
 from tests.support import naive_tree
-from tests.support.duties import duties_database, execute, scalar
+from tests.support.duties import execute, scalar
 from tests.support.log_queue import entries, part_leaf, purge_leaf, queue, rows, sequencer
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    async with duties_database(database_url) as opened:
-        yield opened
 
 
 async def sound(url: str) -> list[bytes]:
