@@ -13,6 +13,7 @@ from store.queue.frames import (
     NoteFrame,
     PartFrame,
     RunView,
+    SealedBy,
     Settled,
     Settlement,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Queue",
     "RunKey",
     "RunView",
+    "SealedBy",
     "Settled",
     "Settlement",
     "StateHeader",

@@ -105,3 +105,13 @@ class Depth(msgspec.Struct, frozen=True, gc=False):
     notes: int
     oldest_age_s: float
     stream_length: int
+
+
+class SealedBy(msgspec.Struct, frozen=True, gc=False):
+    """Intake keys that sealed what has waited for some time, and for how long the first entry of each has waited.
+
+    Where not every such entry was looked at, those that were not have waited for `unseen_s` or less.
+    """
+
+    ages_s: Mapping[bytes, float]
+    unseen_s: float | None

@@ -9,7 +9,7 @@ from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from store.queue.appends import Appends
 from store.queue.connection import Links, faults_of
 from store.queue.entries import Entry
-from store.queue.frames import Answer, Depth, Frame, RunView, Settled, Settlement
+from store.queue.frames import Answer, Depth, Frame, RunView, SealedBy, Settled, Settlement
 from store.queue.keys import RunKey, all_shards
 from store.queue.runs import Opening, Runs
 from store.queue.upkeep import Upkeep
@@ -181,6 +181,18 @@ class Queue:
     async def depth(self) -> list[Depth]:
         """Say how much waits in each shard."""
         return await self._upkeep.depth()
+
+    async def runs_wait_s(self, keys: Sequence[RunKey]) -> Mapping[RunKey, float]:
+        """Say for how long the oldest entry of each run has waited, or a little longer; 0 where nothing of it waits."""
+        return await self._upkeep.runs_wait_s(keys)
+
+    async def scopes_wait_s(self, scopes: Sequence[UUID]) -> Mapping[UUID, float]:
+        """Say the same of all runs of a scope together."""
+        return await self._upkeep.scopes_wait_s(scopes)
+
+    async def sealed_by(self, waited: timedelta) -> SealedBy:
+        """Say which intake keys sealed what has waited for so long or longer."""
+        return await self._upkeep.sealed_by(waited)
 
     async def outcomes(self) -> Mapping[str, int]:
         """Count `stored` and each reason, over all shards, since the queue began."""

@@ -2,19 +2,24 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
 from redis import exceptions
 
 from store.ids import secret
 from store.queue.connection import CALL_S, Links, translated
-from store.queue.frames import Depth
-from store.queue.keys import ShardKeys
-from store.queue.scripts import ANEW, DEPTH, RECOUNT
+from store.queue.frames import Depth, SealedBy
+from store.queue.keys import RunKey, ShardKeys, shard_of
+from store.queue.scripts import ANEW, DEPTH, RECOUNT, SEALED, WAITS
 
 _EPOCH_BYTES: Final = 16
 _SCAN: Final = 1000
+# So many of a shard's oldest entries are looked at, with their bodies: the server serves nobody else meanwhile.
+_OLDEST: Final = 256
+_QUESTIONS: Final = 512
 # A file of the queue's largest size takes seconds; a disk that takes longer is out of order.
 _REWRITE_S: Final = 120.0
 _LOOK_S: Final = 0.02
@@ -35,6 +40,47 @@ class Upkeep:
     async def depth(self) -> list[Depth]:
         """Say how much waits."""
         return [await self._depth(shard) for shard in self._keys]
+
+    async def runs_wait_s(self, keys: Sequence[RunKey]) -> Mapping[RunKey, float]:
+        """Say for how long each run's oldest entry has waited."""
+        of_shard: dict[int, list[RunKey]] = {}
+        for key in dict.fromkeys(keys):
+            of_shard.setdefault(shard_of(key, len(self._keys)), []).append(key)
+        found: dict[RunKey, float] = {}
+        for shard, some in of_shard.items():
+            found.update(zip(some, await self._waits_s(shard, some), strict=True))
+        return found
+
+    async def scopes_wait_s(self, scopes: Sequence[UUID]) -> Mapping[UUID, float]:
+        """Say for how long each scope's oldest entry in any shard has waited."""
+        asked = [RunKey(scope, "") for scope in dict.fromkeys(scopes)]
+        shards = [await self._waits_s(shard, asked) for shard in self._keys]
+        return {key.scope: max(waits) for key, *waits in zip(asked, *shards, strict=True)}
+
+    async def _waits_s(self, shard: int, keys: Sequence[RunKey]) -> list[float]:
+        """Ask one shard; a run without a name is the whole scope."""
+        names, found = self._keys[shard], list[float]()
+        with translated():
+            for some in (keys[at : at + _QUESTIONS] for at in range(0, len(keys), _QUESTIONS)):
+                scopes = [names.scope(key.scope) for key in some]
+                async with asyncio.timeout(CALL_S):
+                    waits = await WAITS.run(
+                        self._client, [names.entries, *scopes], [_OLDEST, *(key.run for key in some)]
+                    )
+                found += [wait / 1000 for wait in waits]
+        return found
+
+    async def sealed_by(self, waited: timedelta) -> SealedBy:
+        """Say which intake keys sealed what has waited for so long, over all shards."""
+        ages_s, unseen_s, least_ms = dict[bytes, float](), 0.0, waited // timedelta(milliseconds=1)
+        with translated():
+            for names in self._keys.values():
+                async with asyncio.timeout(CALL_S):
+                    keys, ages, last = await SEALED.run(self._client, [names.entries], [least_ms, _OLDEST])
+                for key, age in zip(keys, ages, strict=True):
+                    ages_s[key] = max(ages_s.get(key, 0.0), age / 1000)
+                unseen_s = max(unseen_s, last / 1000)
+        return SealedBy(ages_s, unseen_s or None)
 
     async def outcomes(self) -> Mapping[str, int]:
         """Count outcomes over all shards."""

@@ -4,7 +4,7 @@ A duty is idempotent, bounded and resumable; whoever dies in the middle is follo
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -144,4 +144,14 @@ async def each_within(budget_s: float, step: Callable[[], Awaitable[int]]) -> in
         if not more:
             break
         done += more
+    return done
+
+
+async def each_of(steps: AsyncIterator[int], budget_s: float) -> int:
+    """Take steps until there are no more or the time is used up, one at least; return how much they did."""
+    done, until = 0, monotonic() + budget_s
+    async for more in steps:
+        done += more
+        if monotonic() >= until:
+            break
     return done

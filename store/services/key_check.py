@@ -20,7 +20,7 @@ from store.errors import Corrupt, Unavailable
 from store.key_directory import Role
 from store.keyring import Keyring, bucket_name, intake_name
 from store.logging import logger
-from store.queue import Queue
+from store.queue import Queue, SealedBy
 from store.services import key_copies, signed_keys
 from store.tables import bucket_keys, spans
 from store.tables.bucket_keys import NeededKey
@@ -183,23 +183,31 @@ class KeyCheck:
     # --- intake
 
     async def _intake(self, report: KeyReport) -> set[str]:
-        """Look for a key of each hour since the oldest entry that waits; return the names of those that are needed."""
+        """Look for the keys that sealed what waits, and for this hour's; return the names of those that are needed."""
         async with self.database.connection() as connection:
             now = await spans.database_now(connection)
         try:
-            waiting_s = max((depth.oldest_age_s for depth in await self.queue.depth()), default=0.0)
+            sealed = await self.queue.sealed_by(timedelta())
         except Unavailable:
             report.not_checked.append("intake keys of what waits: the queue does not answer")
-            waiting_s = 0.0
-        since = _hour(now - timedelta(seconds=waiting_s))
-        keys = [(start, key_id) for start, key_id in self.keyring.intake_keys() if start >= since]
-        have = {start for start, _ in keys}
-        wanted = [since + offset * _HOUR for offset in range((_hour(now) - since) // _HOUR + 1)]
-        report.checked["intake keys"] += len(keys)
-        report.faults += [
-            Fault("intake", f"{hour:%Y%m%d%H}", Reason.KEY_LOST) for hour in wanted if hour not in have
-        ]
-        return {intake_name(start, key_id) for start, key_id in keys}
+            sealed = SealedBy({}, None)
+        # What was not looked at came in since then, under a key of each hour.
+        since = _hour(now - timedelta(seconds=sealed.unseen_s or 0.0))
+        wanted = {since + offset * _HOUR for offset in range((_hour(now) - since) // _HOUR + 1)}
+        keys = {key_id: start for start, key_id in self.keyring.intake_keys()}
+        lost = (wanted - set(keys.values())) | {
+            _hour(now - timedelta(seconds=age_s))
+            for key_id, age_s in sealed.ages_s.items()
+            if key_id not in keys
+        }
+        report.faults += [Fault("intake", f"{hour:%Y%m%d%H}", Reason.KEY_LOST) for hour in sorted(lost)]
+        needed = {
+            intake_name(start, key_id)
+            for key_id, start in keys.items()
+            if start >= since or key_id in sealed.ages_s
+        }
+        report.checked["intake keys"] += len(needed)
+        return needed
 
 
 def _hour(instant: datetime) -> datetime:

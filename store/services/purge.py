@@ -30,7 +30,7 @@ from store.services.hold_buckets import change_keys
 from store.services.pacing import DAY_S, horizon
 from store.services.reclaiming import reclaim_space
 from store.tables import erasures, held_bodies, holds, purging
-from store.tables.erasures import Erasure
+from store.tables.erasures import Uncleared
 from store.tables.held_bodies import HELD
 from store.tables.purging import Bodiless, ClosedSource, Target
 from store.tables.scopes import policy_of
@@ -164,7 +164,7 @@ class Purge:
         async with self.database.connection() as connection:
             scopes = await purging.scopes_purging(connection)
             found = {scope: await purging.without_bodies(connection, scope, _DONE) for scope in scopes}
-            asked = await erasures.uncleared_for_s(connection)
+            asked = await erasures.uncleared(connection)
         others = _those(found, lambda part: part.reason is not Reason.ERASED)
         await self._say_destroyed(await self._reclaimed(others))
         erased = _those(found, lambda part: part.reason is Reason.ERASED)
@@ -173,34 +173,55 @@ class Purge:
         return await self._say_done(scopes)
 
     async def _finish_erased(
-        self, erased: Mapping[UUID, Sequence[Bodiless]], asked: Mapping[Erasure, float]
+        self, erased: Mapping[UUID, Sequence[Bodiless]], asked: Sequence[Uncleared]
     ) -> None:
         """Say of erased parts that they are destroyed, once no copy of ours holds anything of them.
 
         A repeat may have been accepted just before T1. It dies at the writer, but it must have: hence nothing is said
-        while the queue holds an entry that is older. Ages were read before the queue is asked, never after.
+        while the queue holds an entry of the same run that is older. Ages were read before the queue is asked, never
+        after.
         """
-        waiting_s = max((depth.oldest_age_s for depth in await self.queue.depth()), default=0.0)
-        gone = await self._reclaimed(_those(erased, lambda part: part.age_s > waiting_s))
-        cleared = [each for each, age_s in asked.items() if age_s > waiting_s]
+        settled = await self._settled(erased)
+        cleared = await self._cleared(asked)
+        gone = await self._reclaimed(settled)
         if not (gone or cleared):
             return
-        await self._forget_sums(gone)
+        await self._forget_sums({scope: {part.run for part in settled[scope]} for scope in gone})
         await self.queue.rewrite_file()
         await self._say_destroyed(gone)
         async with self.database.transaction() as connection:
-            for erasure in cleared:
-                await erasures.set_cleared(connection, erasure)
+            for each in cleared:
+                await erasures.set_cleared(connection, each.scope_id, each.erasure_id)
 
-    async def _forget_sums(self, gone: Mapping[UUID, Sequence[UUID]]) -> None:
-        """Drop what the queue knows of their runs: the sum of exact bytes would tell the size of what is not there.
+    async def _settled(self, erased: Mapping[UUID, Sequence[Bodiless]]) -> Mapping[UUID, Sequence[Bodiless]]:
+        """Return those of whose runs nothing waits that came in before T1."""
+        runs = [RunKey(scope, part.run) for scope, parts in erased.items() for part in parts]
+        waits_s = await self.queue.runs_wait_s(runs)
+        return {
+            scope: [part for part in parts if part.age_s > waits_s[RunKey(scope, part.run)]]
+            for scope, parts in erased.items()
+        }
+
+    async def _cleared(self, asked: Sequence[Uncleared]) -> list[Uncleared]:
+        """Return those of whose run, or whose scope, nothing waits that came in before they were asked for."""
+        runs = await self.queue.runs_wait_s(
+            [RunKey(each.scope_id, each.run) for each in asked if each.run is not None]
+        )
+        scopes = await self.queue.scopes_wait_s([each.scope_id for each in asked if each.run is None])
+        return [
+            each
+            for each in asked
+            if each.age_s
+            > (scopes[each.scope_id] if each.run is None else runs[RunKey(each.scope_id, each.run)])
+        ]
+
+    async def _forget_sums(self, gone: Mapping[UUID, set[str]]) -> None:
+        """Drop what the queue knows of these runs: the sum of exact bytes would tell the size of what is not there.
 
         It is counted anew, without them, when it is asked for. Where something waits it stays until the run is closed.
         """
-        for scope, evidence in gone.items():
-            async with self.database.connection() as connection:
-                names = await purging.runs_of(connection, scope, evidence)
-            for run in names:
+        for scope, names in gone.items():
+            for run in sorted(names):
                 await self.queue.forget_run(RunKey(scope, run))
 
     async def _reclaimed(self, found: Mapping[UUID, Sequence[Bodiless]]) -> dict[UUID, list[UUID]]:

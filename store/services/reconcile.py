@@ -1,14 +1,13 @@
 """What is found by counting: runs are closed, what of 1…N has no record is `unaccounted`; a lost queue is noticed.
 
 A run is closed only when nothing of it can be on its way any more: its time to take what was sent is over, and the
-queue holds no entry that is older than that.
+queue holds no entry of it that is older than that. What waits of other runs keeps none from being closed.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from store.db import Database
 from store.logging import logger
 from store.queue import Queue, RunKey
 from store.services import accounting
-from store.services.duties import each_within
+from store.services.duties import each_of
 from store.tables import closings, queue_shards, runs
 from store.tables.runs import DueRun
 
@@ -51,12 +50,11 @@ class Reconcile:
         """Look after the queue's shards, then close what is due."""
         lost = await self._epochs()
         recounted = await self._recount()
-        waiting_s = await self._longest_wait_s()
         closed, never = 0, 0
         scopes = await self._scopes()
         for scope in scopes:
-            closed += await each_within(_BUDGET_S / len(scopes), partial(self._close_some, scope, waiting_s))
-            never += await each_within(_BUDGET_S / len(scopes), partial(self._give_up_some, scope, waiting_s))
+            closed += await each_of(self._closing(scope), _BUDGET_S / len(scopes))
+            never += await each_of(self._silent(scope), _BUDGET_S / len(scopes))
         return {"lost_shards": lost, "recounted": recounted, "closed": closed, "never_closed": never}
 
     # --- the queue
@@ -91,9 +89,6 @@ class Reconcile:
                 logger().warning("reservations_recounted", duty=DUTY, shard=depth.shard, count=wrong)
         return wrong
 
-    async def _longest_wait_s(self) -> float:
-        return max((depth.oldest_age_s for depth in await self.queue.depth()), default=0.0)
-
     # --- runs
 
     async def _scopes(self) -> list[UUID]:
@@ -107,19 +102,37 @@ class Reconcile:
             if len(more) < _SCOPES:
                 return found
 
-    async def _close_some(self, scope: UUID, waiting_s: float) -> int:
-        """Close runs whose closing ended before the oldest entry of the queue came in."""
-        ended_s = self.closing.total_seconds() + waiting_s + (_APART_S if waiting_s else 0.0)
-        async with self.database.connection() as connection:
-            due = await runs.closing_due(connection, scope, ended_s, _RUNS)
-        return await self._close_all(scope, due, never=False)
+    async def _closing(self, scope: UUID) -> AsyncIterator[int]:
+        """Close runs of which nothing waits that came in before their closing ended, page by page."""
+        closing_s, after = self.closing.total_seconds(), runs.FIRST
+        while True:
+            async with self.database.connection() as connection:
+                due = await runs.closing_due(connection, scope, closing_s, _RUNS, after)
+            waits_s = await self._waits_s(scope, due)
+            over = [
+                run for run, wait_s in waits_s if not wait_s or run.since_s > closing_s + wait_s + _APART_S
+            ]
+            yield await self._close_all(scope, over, never=False)
+            if len(due) < _RUNS:
+                return
+            after = due[-1].since, due[-1].run_uid
 
-    async def _give_up_some(self, scope: UUID, waiting_s: float) -> int:
-        """End runs that nobody closed and of which there was no sign for long."""
-        silence_s = self.never_closed.total_seconds() + waiting_s
-        async with self.database.connection() as connection:
-            due = await runs.never_closed_due(connection, scope, silence_s, _RUNS)
-        return await self._close_all(scope, due, never=True)
+    async def _silent(self, scope: UUID) -> AsyncIterator[int]:
+        """End runs that nobody closed and of which there was no sign for long; what waits is one."""
+        silence_s, after = self.never_closed.total_seconds(), runs.FIRST
+        while True:
+            async with self.database.connection() as connection:
+                due = await runs.never_closed_due(connection, scope, silence_s, _RUNS, after)
+            silent = [run for run, wait_s in await self._waits_s(scope, due) if not wait_s]
+            yield await self._close_all(scope, silent, never=True)
+            if len(due) < _RUNS:
+                return
+            after = due[-1].since, due[-1].run_uid
+
+    async def _waits_s(self, scope: UUID, due: Sequence[DueRun]) -> list[tuple[DueRun, float]]:
+        """Ask for how long something of each run has waited: after their rows were read, never before."""
+        waits_s = await self.queue.runs_wait_s([RunKey(scope, run.run) for run in due])
+        return [(run, waits_s[RunKey(scope, run.run)]) for run in due]
 
     async def _close_all(self, scope: UUID, due: Sequence[DueRun], *, never: bool) -> int:
         """Close a few runs at a time; nothing is under way any more when this ends, however it ends."""

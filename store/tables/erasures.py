@@ -37,8 +37,16 @@ class ErasureRow:
     purged_at: datetime | None
 
 
-Erasure = tuple[UUID, UUID]
-"""A scope, and an erasure in it."""
+class Uncleared(NamedTuple):
+    """An erasure of which the queue may hold something: of one run, or where `run` is None of any in its scope.
+
+    `age_s` is how long ago it was asked for, by database time.
+    """
+
+    scope_id: UUID
+    erasure_id: UUID
+    run: str | None
+    age_s: float
 
 
 async def of_target(connection: Connection, scope: UUID, target: Target) -> ErasureRow | None:
@@ -76,15 +84,14 @@ async def begin(connection: Connection) -> None:
     await connection.execute(_SQL["begin"])
 
 
-async def uncleared_for_s(connection: Connection) -> dict[Erasure, float]:
-    """Return how long ago each erasure was asked for of which the queue may hold something, by database time."""
-    rows = await connection.fetch(_SQL["uncleared"])
-    return {(row["scope_id"], row["erasure_id"]): row["age_s"] for row in rows}
+async def uncleared(connection: Connection) -> list[Uncleared]:
+    """Return the erasures of which the queue may hold something."""
+    return [Uncleared(*row.values()) for row in await connection.fetch(_SQL["uncleared"])]
 
 
-async def set_cleared(connection: Connection, erasure: Erasure) -> None:
+async def set_cleared(connection: Connection, scope: UUID, erasure: UUID) -> None:
     """Say that neither the queue nor its file holds anything of it."""
-    await connection.execute(_SQL["set_cleared"], *erasure)
+    await connection.execute(_SQL["set_cleared"], scope, erasure)
 
 
 async def settle(connection: Connection) -> None:

@@ -28,10 +28,10 @@ LIMIT $3
 UPDATE erasures SET state = 'purging' WHERE state = 'accepted'
 
 -- name: uncleared how long ago those erasures were asked for of which the queue may still hold something
-SELECT scope_id, erasure_id, extract(epoch FROM now() - requested_at)::float8 AS age_s
-FROM erasures
-WHERE state IN ('purging', 'deferred') AND cleared_at IS NULL
-ORDER BY scope_id, requested_at
+SELECT e.scope_id, e.erasure_id, r.run, extract(epoch FROM now() - e.requested_at)::float8 AS age_s
+FROM erasures e LEFT JOIN runs r ON r.scope_id = e.scope_id AND r.run_uid = e.run_uid
+WHERE e.state IN ('purging', 'deferred') AND e.cleared_at IS NULL
+ORDER BY e.scope_id, e.requested_at
 
 -- name: set_cleared neither the queue nor its file holds anything of it
 UPDATE erasures SET cleared_at = now() WHERE scope_id = $1 AND erasure_id = $2 AND cleared_at IS NULL

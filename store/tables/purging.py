@@ -47,9 +47,10 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Bodiless:
-    """A part after T2; `age_s` is how long ago T1 was, by database time."""
+    """A part after T2; `run` is the caller's name of its run, `age_s` how long ago T1 was, by database time."""
 
     evidence: UUID
+    run: str
     span_start: datetime
     reason: Reason
     age_s: float
@@ -192,14 +193,9 @@ async def delete_bodies(
 async def without_bodies(connection: Connection, scope: UUID, limit: int) -> list[Bodiless]:
     """Return parts after T2, those first that were marked first."""
     return [
-        Bodiless(row["evidence"], row["span_start"], Reason(row["purge_reason"]), row["age_s"])
+        Bodiless(row["evidence"], row["run"], row["span_start"], Reason(row["purge_reason"]), row["age_s"])
         for row in await connection.fetch(_SQL["without_bodies"], scope, limit)
     ]
-
-
-async def runs_of(connection: Connection, scope: UUID, evidence: Sequence[UUID]) -> list[str]:
-    """Return what callers name the runs of these parts."""
-    return [row["run"] for row in await connection.fetch(_SQL["runs_of"], scope, list(evidence))]
 
 
 async def set_destroyed_parts(connection: Connection, scope: UUID, evidence: Sequence[UUID]) -> int:

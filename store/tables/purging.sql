@@ -133,18 +133,13 @@ FOR UPDATE OF p SKIP LOCKED
 DELETE FROM bodies WHERE span_start = $1 AND scope_id = $2 AND evidence = ANY($3::uuid[]) RETURNING bucket_id
 
 -- name: without_bodies parts on their way out whose body is gone, by how long ago they were marked
-SELECT p.evidence, p.span_start, p.purge_reason, extract(epoch FROM now() - p.purging_at)::float8 AS age_s
-FROM parts p
+SELECT p.evidence, r.run, p.span_start, p.purge_reason, extract(epoch FROM now() - p.purging_at)::float8 AS age_s
+FROM parts p JOIN runs r ON r.scope_id = p.scope_id AND r.run_uid = p.run_uid
 WHERE p.scope_id = $1 AND p.state = 'purging' AND p.purged_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM bodies b
                   WHERE b.span_start = p.span_start AND b.scope_id = p.scope_id AND b.evidence = p.evidence)
 ORDER BY p.purging_at
 LIMIT $2
-
--- name: runs_of which runs these parts are of
-SELECT DISTINCT r.run
-FROM parts p JOIN runs r ON r.scope_id = p.scope_id AND r.run_uid = p.run_uid
-WHERE p.scope_id = $1 AND p.evidence = ANY($2::uuid[])
 
 -- name: set_destroyed no copy of ours is left of these parts; their state says so once the log does
 UPDATE parts SET purged_at = now()

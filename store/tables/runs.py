@@ -1,7 +1,9 @@
 """Runs: what was declared, how far it was narrowed, and whether it still takes observations."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Final
 from uuid import UUID
 
 from policies.admission import Standing
@@ -39,12 +41,12 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class DueRun:
-    """A run that a duty has to end; `since` is when its closing began, or when it was declared."""
+    """A run that a duty has to end; `since` is when its closing began, or when it was declared, so many seconds ago."""
 
     run_uid: RunUid
     run: str
     since: datetime
-    retain_until: datetime
+    since_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +125,28 @@ async def close(connection: Connection, scope: UUID, run: UUID) -> None:
     await connection.execute(_SQL["close"], scope, run)
 
 
-async def closing_due(connection: Connection, scope: UUID, closing_s: float, limit: int) -> list[DueRun]:
-    """Return runs whose time to take what was on its way is over."""
-    rows = await connection.fetch(_SQL["closing_due"], scope, closing_s, limit)
-    return [
-        DueRun(RunUid(row["run_uid"]), row["run"], row["closing_at"], row["retain_until"]) for row in rows
-    ]
+After = tuple[datetime, UUID]
+"""The last run of the page before: its `since` and its id."""
+
+FIRST: Final[After] = (datetime(1970, 1, 1, tzinfo=UTC), UUID(int=0))
 
 
-async def never_closed_due(connection: Connection, scope: UUID, silence_s: float, limit: int) -> list[DueRun]:
-    """Return open runs that have given no sign for `silence_s`."""
-    rows = await connection.fetch(_SQL["never_closed_due"], scope, silence_s, limit)
-    return [
-        DueRun(RunUid(row["run_uid"]), row["run"], row["declared_at"], row["retain_until"]) for row in rows
-    ]
+async def closing_due(
+    connection: Connection, scope: UUID, closing_s: float, limit: int, after: After = FIRST
+) -> list[DueRun]:
+    """Return runs whose time to take what was on its way is over, the longest first."""
+    return _due(await connection.fetch(_SQL["closing_due"], scope, closing_s, *after, limit))
+
+
+async def never_closed_due(
+    connection: Connection, scope: UUID, silence_s: float, limit: int, after: After = FIRST
+) -> list[DueRun]:
+    """Return open runs that have given no sign for `silence_s`, the oldest first."""
+    return _due(await connection.fetch(_SQL["never_closed_due"], scope, silence_s, *after, limit))
+
+
+def _due(rows: Sequence[Record]) -> list[DueRun]:
+    return [DueRun(RunUid(row["run_uid"]), row["run"], row["since"], row["since_s"]) for row in rows]
 
 
 async def set_closed(

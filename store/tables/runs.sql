@@ -33,15 +33,15 @@ WHERE scope_id = $1 AND run_uid = $2
 -- name: close from now on only what was on its way is taken; the first closing's time stays
 UPDATE runs SET state = 'closing', closing_at = now() WHERE scope_id = $1 AND run_uid = $2 AND state = 'open'
 
--- name: closing_due runs of one scope whose closing began `$2` seconds ago or earlier, oldest first
-SELECT run_uid, run, closing_at, retain_until
+-- name: closing_due runs of one scope whose closing began `$2` seconds ago or earlier, oldest first, from one on
+SELECT run_uid, run, closing_at AS since, extract(epoch FROM now() - closing_at)::float8 AS since_s
 FROM runs
-WHERE scope_id = $1 AND state = 'closing' AND closing_at <= now() - make_interval(secs => $2)
-ORDER BY closing_at
-LIMIT $3
+WHERE scope_id = $1 AND state = 'closing' AND closing_at <= now() - make_interval(secs => $2) AND (closing_at, run_uid) > ($3, $4)
+ORDER BY closing_at, run_uid
+LIMIT $5
 
--- name: never_closed_due open runs of one scope without a sign for `$2` seconds: no declaration, part, gap or state
-SELECT r.run_uid, r.run, r.declared_at, r.retain_until
+-- name: never_closed_due open runs of one scope without a sign for `$2` seconds: no declaration, part, gap or state; from one on
+SELECT r.run_uid, r.run, r.declared_at AS since, extract(epoch FROM now() - r.declared_at)::float8 AS since_s
 FROM runs r
 WHERE r.scope_id = $1 AND r.state = 'open' AND r.declared_at <= now() - make_interval(secs => $2)
   AND coalesce(r.narrowed_at, r.declared_at) <= now() - make_interval(secs => $2)
@@ -51,8 +51,9 @@ WHERE r.scope_id = $1 AND r.state = 'open' AND r.declared_at <= now() - make_int
                   AND g.last_at > now() - make_interval(secs => $2))
   AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.scope_id = r.scope_id AND a.run_uid = r.run_uid
                   AND a.first_at > now() - make_interval(secs => $2))
-ORDER BY r.declared_at
-LIMIT $3
+  AND (r.declared_at, r.run_uid) > ($3, $4)
+ORDER BY r.declared_at, r.run_uid
+LIMIT $5
 
 -- name: set_closed the end of a run; `$3` is an opening where the account is not among the closings
 UPDATE runs

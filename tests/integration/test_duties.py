@@ -172,17 +172,39 @@ async def test_intake_keys_are_made_ahead_and_go_a_day_after_what_they_sealed(
     assert await duty.run() == {"made": 0, "destroyed": 0, "rewritten": 0}
 
 
-async def test_a_key_that_something_waiting_needs_stays(
+async def test_what_waits_for_long_keeps_the_key_that_sealed_it_and_no_other(
     database: Database, queue: Queue, keys_dir: Path, redis_url: str
 ) -> None:
     keyring = keyring_of(keys_dir)
-    keyring.create_intake_keys(datetime.now(UTC) - timedelta(hours=40), 0)
+    now = datetime.now(UTC)
+    for hours in (40, 35, 30):
+        keyring.create_intake_keys(now - timedelta(hours=hours), 0)
+    oldest = keyring.intake_keys()[0][1]
+    duty = IntakeKeys(database, keyring, queue)
     async with redis.asyncio.Redis.from_url(redis_url) as client:
-        at_ms = int((datetime.now(UTC) - timedelta(hours=39)).timestamp() * 1000)
-        await client.xadd("custody:{q0}:entries", {"v": "1"}, id=f"{at_ms}-0")
-        assert (await IntakeKeys(database, keyring, queue).run())["destroyed"] == 0
+        at_ms = int((now - timedelta(hours=39, minutes=59)).timestamp() * 1000)
+        sealed = {"v": "1", "t": "part", "b": b"\x01" + oldest + b"sealed"}
+        await client.xadd("custody:{q0}:entries", sealed, id=f"{at_ms}-0")
+        assert (await duty.run())["destroyed"] == 2
+        assert keyring.intake_keys()[0][1] == oldest
         await client.delete("custody:{q0}:entries")
+    assert (await duty.run())["destroyed"] == 1
+
+
+async def test_where_very_much_waits_keys_stay_that_may_have_sealed_it(
+    database: Database, queue: Queue, keys_dir: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.queue.upkeep._OLDEST", 1)
+    keyring = keyring_of(keys_dir)
+    now = datetime.now(UTC)
+    for hours in (70, 40):
+        keyring.create_intake_keys(now - timedelta(hours=hours), 0)
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        for hours in (39, 38):
+            at_ms = int((now - timedelta(hours=hours)).timestamp() * 1000)
+            await client.xadd("custody:{q0}:entries", {"v": "1", "t": "gap"}, id=f"{at_ms}-0")
     assert (await IntakeKeys(database, keyring, queue).run())["destroyed"] == 1
+    assert len([start for start, _ in keyring.intake_keys() if start < now - timedelta(hours=2)]) == 1
 
 
 async def test_months_are_made_ahead_and_kept_as_long_as_a_scope_wants(

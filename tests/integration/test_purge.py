@@ -218,6 +218,25 @@ async def test_what_still_waits_gets_its_mark_first_and_is_answered_once_it_is_s
     assert (await erasures.one(scope, asked.erasure_id)).state == "purged"
 
 
+async def test_what_waits_of_another_run_keeps_no_erasure_from_being_answered(
+    scope: UUID, purge: Purge, erasures: Erasures, queue: Queue, database_url: str
+) -> None:
+    run, stuck = (
+        await _run(database_url, scope, name="r-1"),
+        await _run(database_url, scope, name="r-stuck"),
+    )
+    (evidence,) = await new_parts(database_url, scope, run)
+    await _open(queue, scope, "r-stuck", stuck)
+    await _append(queue, scope, "r-stuck", "x")
+
+    part = await erasures.ask(scope, StoredPart(evidence), "op")
+    whole = await erasures.ask(scope, WholeRun("r-stuck"), "op")
+    await purge.run()
+
+    assert (await erasures.one(scope, part.erasure_id)).state == "purged"
+    assert (await erasures.one(scope, whole.erasure_id)).waits_for == "queue"
+
+
 async def test_while_redis_is_away_nothing_is_answered_as_purged(
     scope: UUID, database: Database, keyring: Keyring, erasures: Erasures, database_url: str
 ) -> None:

@@ -3,6 +3,7 @@ import hmac
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -141,19 +142,46 @@ async def test_nothing_is_closed_while_something_of_it_may_wait(
     run = await _closing(database_url, scope, since_s=31, announced={"s-1": 1})
     await _open(queue, scope, run)
     async with redis.asyncio.Redis.from_url(redis_url) as client:
-        # An entry of an hour ago, as an id of the stream says it.
-        at_ms = int((datetime.now(UTC) - timedelta(hours=1)).timestamp() * 1000)
-        await client.xadd("custody:{q0}:entries", {"v": "1"}, id=f"{at_ms}-0")
+        await _waits_an_hour(client, RunKey(scope, "r-1"))
         assert (await reconcile.run())["closed"] == 0
         assert await scalar(database_url, "SELECT state FROM runs") == "closing"
 
-        await client.delete("custody:{q0}:entries")
+        # That of another run keeps only that from being closed.
+        await client.delete(f"custody:{{q0}}:scope:{scope.hex}")
+        await _waits_an_hour(client, RunKey(scope, "r-2"))
         assert (await reconcile.run())["closed"] == 1
     assert await queue.run_view(RunKey(scope, "r-1")) is None
 
 
+async def _waits_an_hour(client: Any, key: RunKey) -> None:
+    """An entry of an hour ago, as an id of the stream says it, and as the scope's hash counts it."""
+    at_ms = int((datetime.now(UTC) - timedelta(hours=1)).timestamp() * 1000)
+    name = f"{key.scope.hex}:{key.run}"
+    await client.xadd("custody:{q0}:entries", {"v": "1", "n": name, "t": "gap"}, id=f"{at_ms}-*")
+    await client.hincrby(f"custody:{{q0}}:scope:{key.scope.hex}", f"r:{key.run}", 1)
+
+
+async def test_runs_of_which_something_waits_keep_nobody_behind_them_from_being_closed(
+    scope: UUID, reconcile: Reconcile, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.services.reconcile._RUNS", 2)
+    keep = datetime.now(UTC) + timedelta(days=1)
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        for number in range(5):
+            await new_run(database_url, scope, retain_until=keep, state="closing", run=f"r-{number}")
+            if number < 4:
+                await _waits_an_hour(client, RunKey(scope, f"r-{number}"))
+    await execute(
+        database_url,
+        "UPDATE runs SET closing_at = now() - make_interval(secs => 60 - right(run, 1)::integer)",
+    )
+
+    assert (await reconcile.run())["closed"] == 1
+    assert await scalar(database_url, "SELECT run FROM runs WHERE state = 'closed'") == "r-4"
+
+
 async def test_a_run_without_a_sign_for_long_was_never_closed(
-    scope: UUID, reconcile: Reconcile, database_url: str
+    scope: UUID, reconcile: Reconcile, database_url: str, redis_url: str
 ) -> None:
     run = await new_run(database_url, scope, retain_until=datetime.now(UTC) + timedelta(days=1), run="r-1")
     await new_parts(database_url, scope, run, 2, session="s-1")
@@ -161,6 +189,10 @@ async def test_a_run_without_a_sign_for_long_was_never_closed(
     assert (await reconcile.run())["never_closed"] == 0  # its parts are a sign
 
     await execute(database_url, "UPDATE parts SET stored_at = now() - interval '25 hours'")
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        await _waits_an_hour(client, RunKey(scope, "r-1"))
+        assert (await reconcile.run())["never_closed"] == 0  # so is what waits
+        await client.delete(f"custody:{{q0}}:scope:{scope.hex}")
     assert (await reconcile.run())["never_closed"] == 1
     assert await scalar(database_url, "SELECT state || never_closed::text FROM runs") == "closedtrue"
     assert await scalar(database_url, "SELECT count(*) FROM gaps") == 0

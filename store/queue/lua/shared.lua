@@ -81,3 +81,23 @@ local function each_entry(stream, visit)
         from = '(' .. page[#page][1]
     end
 end
+
+-- Visit the oldest entries of a stream, `most` of them at most, each with how long it has waited in milliseconds, until
+-- `visit` has seen enough. Returns how long the last one has waited where there may be more; bodies make pages heavy.
+local function oldest_entries(stream, most, visit)
+    local now, from, seen = now_ms(), '-', 0
+    while true do
+        local page = redis.call('XRANGE', stream, from, '+', 'COUNT', 16)
+        for _, entry in ipairs(page) do
+            local fields, age = {}, less(now, tonumber(string.match(entry[1], '^%d+')))
+            for at = 1, #entry[2], 2 do
+                fields[entry[2][at]] = entry[2][at + 1]
+            end
+            seen = seen + 1
+            if visit(fields, age) then return nil end
+            if seen == most then return age end
+        end
+        if #page < 16 then return nil end
+        from = '(' .. page[#page][1]
+    end
+end
