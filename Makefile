@@ -7,6 +7,7 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PROVIDERS := .venv-providers
 RUNTIME := requirements/runtime.txt requirements/embedded.txt
 DEV := requirements/dev.txt
 ROOTS := policies store workers
@@ -16,11 +17,14 @@ ONLY ?=
 # Tests of faults wait more than they compute: four workers keep two cores busy. Each has servers of its own.
 SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 T ?= tests client/tests
+# Fixtures of the other tests need what is not in that environment.
+APART := --confcutdir client/tests/providers
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit("Custody needs Python 3.11 or later; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 
 # Neither the service nor the client is installed: they run from here (docs/decisions/0001-not-packaged.md).
 export PYTHONPATH := $(CURDIR):$(CURDIR)/client/src
 
-.PHONY: help setup demo up test test-long test-oracles check fmt lint types floors spelling bench migrate lock clean compose
+.PHONY: help setup demo up test test-long test-oracles test-providers check fmt lint types floors spelling bench migrate lock clean compose
 
 help:  ## what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +33,7 @@ setup: $(VENV)/.dev  ## the locked requirements in .venv (once; needs Python 3.1
 
 # What runs comes without what only tests and checks: the demonstration is up sooner.
 $(VENV)/.runtime: $(RUNTIME)
-	@$(PYTHON) -c 'import sys; sys.exit("Custody needs Python 3.11 or later; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(CHECK_PYTHON)
 	@echo "Installing the locked requirements into $(VENV) (once, less than a minute) …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(call install,$(RUNTIME))
@@ -53,14 +57,30 @@ compose:  ## the service as containers, two apis and two writers behind a proxy 
 	@docker compose up --build $(ARGS)
 
 test: setup  ## the tests (T=path for some of them)
-	@$(BIN)/python -m pytest -q $(SPREAD) -m "not long and not browser and not oracle" $(T) $(ARGS)
+	@$(BIN)/python -m pytest -q $(SPREAD) -m "not long and not browser and not oracle and not provider" $(T) $(ARGS)
 
 test-long: setup  ## the tests that take more than a few seconds
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m long $(T) $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "long and not provider" $(T) $(ARGS)
 
 test-oracles: setup  ## bundles against others' programs (CORPUS=file; installs Go by apt, the rest in .venv-oracles)
 	@tests/oracles/install $(BIN)/python
 	@$(if $(CORPUS),CUSTODY_TEST_CORPUS="$(CORPUS)") $(BIN)/python -m pytest -q -m oracle tests/oracles $(ARGS)
+
+test-providers: $(PROVIDERS)/.client  ## the client driven by providers' own programs (CORPUS=file; in .venv-providers)
+	@$(if $(CORPUS),CUSTODY_TEST_CORPUS="$(CORPUS)") $(PROVIDERS)/bin/python -m pytest -q -m provider $(APART) client/tests/providers $(ARGS)
+
+$(PROVIDERS)/.installed: requirements/providers.txt
+	@$(CHECK_PYTHON)
+	@echo "Installing the providers' programs into $(PROVIDERS) (once, a few minutes) …"
+	@rm -rf $(PROVIDERS)
+	@$(PYTHON) -m venv $(PROVIDERS)
+	@$(PROVIDERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/providers.txt
+	@touch $@
+
+# Its code comes from here (PYTHONPATH) all the same; installed, its entry points are found.
+$(PROVIDERS)/.client: $(PROVIDERS)/.installed client/pyproject.toml
+	@$(PROVIDERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation ./client
+	@touch $@
 
 check: lint types floors spelling  ## everything that needs no server: lint, format, types, floors, spelling
 
@@ -90,5 +110,5 @@ migrate: $(VENV)/.runtime  ## bring the database named by the settings to this v
 lock: setup  ## make requirements/ from pyproject.toml again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash requirements/lock
 
-clean:  ## remove .venv and what the tools cached
-	@rm -rf $(VENV) .venv-oracles .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+clean:  ## remove what was installed and what the tools cached
+	@rm -rf $(VENV) .venv-oracles $(PROVIDERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
