@@ -123,7 +123,7 @@ class Publishing:
             if note is not None:
                 kept = await publishing.keep_checkpoint(connection, state.size, note)
             if kept == note:
-                agreed = await publishing.agree(connection, state.size)
+                agreed = await publishing.agree(connection, state.size, state.here)
         if kept != note:
             # Another checkpoint of this size was signed, or written by whoever can write there.
             return await self._stopped(state, "forked")

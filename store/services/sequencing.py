@@ -3,8 +3,8 @@
 One transaction a batch: the row of `log_state` locked, leaves taken, hashed, appended, the full tiles spilled, the new
 end written. Whoever dies in between has done nothing; two at once wait for each other. It goes on while captures do.
 
-It stands still while the log is stopped, and while nobody has compared it with its mirror for long: in a database that
-was restored from a backup it would give indexes away that were published for other leaves.
+It stands still while the log is stopped, and where nobody has lately compared this database with the mirror
+(compared.py): in one that was restored from a backup it would give indexes away that were published for other leaves.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from store.log_tree.facts import Facts, facts, part_named, placed
 from store.log_tree.hashes import Edge, leaf_hash
 from store.log_tree.tiles import LONGEST_ENTRY, OpenTiles
 from store.logging import logger
+from store.services.compared import trusted
 from store.tables import log, log_queue
 from store.tables.log import NewEntry, Queued, State, TileKey
 
@@ -51,7 +52,7 @@ class Sequencer:
     """What the duty works with; `database` acts as the duties."""
 
     database: Database
-    compared_within: timedelta
+    reads_lease: timedelta
 
     async def due(self) -> bool:
         """Say whether a leaf waits."""
@@ -89,7 +90,7 @@ class Sequencer:
         """Sequence one batch of the leaves that were queued between two ids."""
         async with self.database.transaction() as connection:
             state = await log.lock_state(connection)
-            if self._stands_still(state):
+            if not trusted(state, self.reads_lease):
                 return Step(still=True)
             tree = tree_of(state)
             queued = await log.take_queue(connection, after, until, BATCH)
@@ -99,12 +100,6 @@ class Sequencer:
             if entries:
                 await append(connection, tree, entries)
         return Step(len(entries), len(waiting), last=queued[-1].id if queued else after)
-
-    def _stands_still(self, state: State) -> bool:
-        if state.stop is not None:
-            return True
-        compared = state.compared_at
-        return compared is not None and state.now - compared > self.compared_within
 
 
 async def append(connection: Connection, tree: OpenTiles, entries: Sequence[NewEntry]) -> None:

@@ -21,6 +21,7 @@ from store.services import (
     sequencing,
 )
 from store.services.buckets import buckets_due, ensure_buckets
+from store.services.compared import trusted
 from store.services.duties import Counts, Outcome, perform
 from store.tables import log
 
@@ -32,10 +33,9 @@ MINUTE_S: Final = 60
 HOUR_S: Final = 3_600
 DAY_S: Final = 86_400
 
-# What destroys stands still while the log is stopped: what holds are placed on may only come back with it.
+# What destroys stands still while the log is stopped or nobody has compared it: holds may only come back with what is
+# missing, and what was destroyed comes back with nothing.
 _DESTROYING: Final = frozenset({purge.DUTY, expiry.DUTY, forgetting.DUTY})
-# A forked log never goes on, and nobody would ever be told that what was to go has gone.
-_BACK: Final = frozenset({"rolled_back", "restoring"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,7 @@ class Duties:
     ) -> None:
         """`database` acts as the duties; without a `canary` that duty is not there."""
         self._database = database
+        self._reads_lease = settings.reads_lease
         span_s = int(settings.bucket_span.total_seconds())
         expiring = expiry.Expiry(database, keyring, queue, span_s)
         purging = purge.Purge(database, keyring, queue, settings.hold_grace.total_seconds(), span_s)
@@ -113,7 +114,7 @@ class Duties:
 
     async def due(self) -> list[str]:
         """Return the duties that cannot wait for their turn."""
-        waiting = _DESTROYING if await self._stopped() else frozenset()
+        waiting = frozenset() if await self._may_destroy() else _DESTROYING
         return [
             duty.name
             for duty in self._duties.values()
@@ -124,16 +125,16 @@ class Duties:
         """Do one duty, if nobody else does."""
         act = self._duties[name].act
         if name in _DESTROYING:
-            act = partial(self._unless_stopped, act)
+            act = partial(self._if_compared, act)
         return await perform(self._database, name, act)
 
     async def perform_all(self) -> list[Outcome]:
         """Do every duty once, in order."""
         return [await self.perform(name) for name in self.names]
 
-    async def _unless_stopped(self, act: Callable[[], Coroutine[Any, Any, Counts]]) -> Counts:
-        return {"stands_still": 1} if await self._stopped() else await act()
+    async def _if_compared(self, act: Callable[[], Coroutine[Any, Any, Counts]]) -> Counts:
+        return await act() if await self._may_destroy() else {"stands_still": 1}
 
-    async def _stopped(self) -> bool:
+    async def _may_destroy(self) -> bool:
         async with self._database.connection() as connection:
-            return (await log.state(connection)).stop in _BACK
+            return trusted(await log.state(connection), self._reads_lease)

@@ -21,7 +21,7 @@ TileKey = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where the tree ends; `now` is database time. See the migration for what follows from what."""
+    """Where the tree ends; `now` is database time, `here` the database that says so. See the migrations."""
 
     origin: str | None
     size: int
@@ -31,9 +31,11 @@ class State:
     sequenced_at: datetime
     published_size: int
     compared_at: datetime | None
+    compared_on: str | None
     stop: str | None
     stopped_at: datetime | None
     now: datetime
+    here: str
 
 
 class Queued(NamedTuple):

@@ -1,11 +1,13 @@
 -- The proof log as its sequencer writes it and as everybody reads it. Nothing here changes or deletes an entry or a tile.
 
 -- name: state where the tree ends, and whether it may go on
-SELECT origin, size, root, edge, open_tiles, sequenced_at, published_size, compared_at, stop, stopped_at, now() AS now
+SELECT origin, size, root, edge, open_tiles, sequenced_at, published_size, compared_at, compared_on, stop, stopped_at, now() AS now,
+    this_database() AS here
 FROM log_state
 
 -- name: lock_state the same, and nobody else appends until this transaction ends
-SELECT origin, size, root, edge, open_tiles, sequenced_at, published_size, compared_at, stop, stopped_at, now() AS now
+SELECT origin, size, root, edge, open_tiles, sequenced_at, published_size, compared_at, compared_on, stop, stopped_at, now() AS now,
+    this_database() AS here
 FROM log_state
 FOR UPDATE
 

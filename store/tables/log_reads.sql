@@ -1,12 +1,13 @@
 -- What readers ask of the published log.
 
 -- name: closed why reads are closed; nothing where they are open, as in a store whose log nobody has compared yet
-SELECT coalesce(stop, CASE WHEN compared_at < now() - make_interval(secs => $1) THEN 'not_compared' END) AS closed
+SELECT coalesce(stop, CASE WHEN compared_at < now() - make_interval(secs => $1) OR compared_on <> this_database()
+    THEN 'not_compared' END) AS closed
 FROM log_state
 
 -- name: gauges how far the log is, how far published, and since when nobody has compared it with its mirror
 SELECT size, published_size, extract(epoch FROM now() - compared_at)::double precision AS compared_age_s, stop,
-    coalesce(stop IS NOT NULL OR compared_at < now() - make_interval(secs => $1), false) AS closed
+    coalesce(stop IS NOT NULL OR compared_at < now() - make_interval(secs => $1) OR compared_on <> this_database(), false) AS closed
 FROM log_state
 
 -- name: published the last checkpoint, and where the tree ends in the same instant; nothing where none was signed yet

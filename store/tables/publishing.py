@@ -38,9 +38,9 @@ async def checkpoints_after(connection: Connection, last: int, limit: int) -> li
     return [(row["size"], row["note"]) for row in rows]
 
 
-async def agree(connection: Connection, size: int) -> bool:
-    """Say that the mirror agrees and is published up to `size`; False once the log is stopped."""
-    return await connection.fetchval(_SQL["agree"], size) is not None
+async def agree(connection: Connection, size: int, here: str) -> bool:
+    """Say that the mirror agrees, with the database `here`, and is published up to `size`; False once it is stopped."""
+    return await connection.fetchval(_SQL["agree"], size, here) is not None
 
 
 async def stop(connection: Connection, why: Against) -> bool:

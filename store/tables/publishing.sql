@@ -17,11 +17,16 @@ SELECT note FROM log_checkpoints WHERE size = $1
 -- name: checkpoints_after what was signed, by size
 SELECT size, note FROM log_checkpoints WHERE size > $1 ORDER BY size LIMIT $2
 
--- name: agree up to where the log is published, and that the mirror agrees now; nothing comes back once it is stopped
-UPDATE log_state SET published_size = greatest(published_size, $1), compared_at = now() WHERE stop IS NULL RETURNING one
+-- name: agree up to where the log is published, and that the mirror agrees now with the database that was asked, which another one
+-- may have followed since; nothing comes back once it is stopped
+UPDATE log_state SET published_size = greatest(published_size, $1), compared_at = now(), compared_on = $2
+WHERE stop IS NULL
+RETURNING one
 
 -- name: stop stop the log; one that is stopped already keeps its reason, and nothing comes back
 UPDATE log_state SET stop = $1, stopped_at = now() WHERE stop IS NULL RETURNING one
 
 -- name: resume let a log go on that was rolled back, and no other
-UPDATE log_state SET stop = NULL, stopped_at = NULL, compared_at = now() WHERE stop = 'rolled_back' RETURNING one
+UPDATE log_state SET stop = NULL, stopped_at = NULL, compared_at = now(), compared_on = this_database()
+WHERE stop = 'rolled_back'
+RETURNING one

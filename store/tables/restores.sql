@@ -45,7 +45,9 @@ UPDATE restores SET said_at = now() WHERE ended_at IS NULL AND said_at IS NULL R
 UPDATE restores SET ended_at = now() WHERE ended_at IS NULL
 
 -- name: open open reads and let the log go on
-UPDATE log_state SET stop = NULL, stopped_at = NULL, compared_at = now() WHERE stop = 'restoring' RETURNING one
+UPDATE log_state SET stop = NULL, stopped_at = NULL, compared_at = now(), compared_on = this_database()
+WHERE stop = 'restoring'
+RETURNING one
 
 -- name: published up to where the log is published, after its leaves came back
 UPDATE log_state SET published_size = greatest(published_size, $1)

@@ -84,6 +84,7 @@ async def test_what_expired_after_the_backup_has_expired_and_opens_with_no_key_e
     await back.backup()
     span = await span_of(back, evidence)
     await end_span(way.url, span)
+    assert await back.round() is None
     assert (await way.duties.perform("expiry")).counts == {"expired": 1}
     custodian = {"Custody-Purpose": "matter 7"}
     answer = await way.get(f"/v1/parts/{held}/content", runtime, Role.CUSTODIAN, headers=custodian)
@@ -286,6 +287,7 @@ async def test_killed_at_each_step_it_is_done_once(back):
         short.scope.scope_id,
     )
     await end_span(way.url, span)
+    assert await back.round() is None
     assert (await way.duties.perform("expiry")).counts == {"expired": 2}
     await back.publish()
     leaves = await log.entries(way.url)

@@ -1,5 +1,6 @@
 """An older backup in the database's place: closed at once, and after the replay nothing reads again that was gone."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -112,3 +113,35 @@ async def test_what_happened_after_the_backup_is_so_again(back):
     done = "SELECT target FROM operator_actions WHERE action = 'log_restored' AND key_id = 'operator-1'"
     assert len((await scalar(way.url, done)).split()) == 2
     assert not await back.restore()
+
+
+async def test_a_backup_of_a_moment_ago_is_closed_and_gives_no_place_away_before_it_is_compared(back):
+    way = back.way
+    runtime = await way.runtime(of=await way.scope())
+    erased, _ = await stored(way, runtime, "x-erased")
+    await back.publish()
+    await back.backup()
+    await post(way, runtime, "/v1/erasures", part=erased)
+    later, _ = await stored(way, runtime, "x-later")
+    await back.publish()
+
+    await back.go_back(aged=False)
+    await asyncio.sleep(1.1)
+    # Its comparison is younger than the lease, and than anything that only looks at times.
+    age = "SELECT now() - compared_at < interval '10 minutes' FROM log_state"
+    assert await scalar(way.url, age)
+    assert await read(way, runtime, erased) == (503, "reads_closed")
+    # Writers and duties go on before anybody noticed: what is stored waits for its place, and nothing is destroyed.
+    await stored(way, runtime, "x-between")
+    before = await scalar(way.url, "SELECT size FROM log_state")
+    for duty in ("sequence", "purge", "expiry", "metadata"):
+        assert (await way.duties.perform(duty)).counts.get("stands_still") == 1, duty
+    assert await scalar(way.url, "SELECT size FROM log_state") == before
+    assert await back.round() == "rolled_back"
+
+    assert await back.restore()
+    assert await read(way, runtime, erased) == (410, "erased")
+    assert await read(way, runtime, later) == (410, "lost_in_restore")
+    assert await way.content(runtime, "x-between") == SECRET
+    await back.publish()
+    assert (await back.verified()).faults == []

@@ -216,7 +216,9 @@ async def test_an_end_that_was_set_back_whole_collides_with_the_entries(
     "change",
     [
         *(f"stop = '{word}', stopped_at = now()" for word in ("rolled_back", "forked", "restoring")),
-        "compared_at = now() - interval '16 minutes'",
+        "compared_at = now() - interval '11 seconds'",
+        # Young, but of before a failover, a restore or a restart.
+        "compared_at = now(), compared_on = 'elsewhere'",
     ],
 )
 async def test_it_stands_still_while_the_log_is_stopped_or_not_compared(
@@ -226,14 +228,17 @@ async def test_it_stands_still_while_the_log_is_stopped_or_not_compared(
     await execute(database_url, f"UPDATE log_state SET {change}")  # noqa: S608 - a test's own change
     assert await sequencer(database).run() == {"sequenced": 0, "waiting": 0, "stands_still": 1}
     assert await entries(database_url) == []
-    await execute(database_url, "UPDATE log_state SET stop = NULL, stopped_at = NULL, compared_at = now()")
+    await execute(
+        database_url,
+        "UPDATE log_state SET stop = NULL, stopped_at = NULL, compared_at = now(), compared_on = this_database()",
+    )
     assert (await sequencer(database).run())["sequenced"] == 1
 
 
 async def test_it_goes_on_for_as_long_as_it_was_compared_lately(database_url: str, database: Database):
     await queue(database_url, [part_leaf()])
-    await execute(database_url, "UPDATE log_state SET compared_at = now() - interval '14 minutes'")
-    duty = sequencing.Sequencer(database, timedelta(minutes=13))
+    await execute(database_url, "UPDATE log_state SET compared_at = now() - interval '8 seconds'")
+    duty = sequencing.Sequencer(database, timedelta(seconds=7))
     assert (await duty.run())["stands_still"] == 1
     assert (await sequencer(database).run())["sequenced"] == 1
 

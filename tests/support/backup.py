@@ -52,8 +52,8 @@ class Back:
     async def backup(self, name: str = "backup") -> None:
         await _run("pg_dump", "--format=custom", f"--file={self.place / name}", f"--dbname={self.way.url}")
 
-    async def go_back(self, name: str = "backup") -> None:
-        """Put the backup in the database's place, as if it had been made an hour ago."""
+    async def go_back(self, name: str = "backup", *, aged: bool = True) -> None:
+        """Put the backup in the database's place, as if it had been made an hour ago, or a moment ago."""
         connection = await asyncpg.connect(self.way.url)
         try:
             await connection.execute(_END_SESSIONS)
@@ -61,7 +61,8 @@ class Back:
         finally:
             await connection.close()
         await _run("pg_restore", "--exit-on-error", f"--dbname={self.way.url}", str(self.place / name))
-        await self.way.house.execute("UPDATE log_state SET compared_at = compared_at - interval '1 hour'")
+        if aged:
+            await self.way.house.execute("UPDATE log_state SET compared_at = compared_at - interval '1 hour'")
 
     def restoring(self) -> Restore:
         """What the command does it with; `settings` name the mirror."""

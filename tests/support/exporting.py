@@ -38,6 +38,8 @@ async def published(duties: Database, mirror: Path) -> None:
     """Give every leaf that waits its place, and sign what there is then."""
     publishing = Publishing(duties, Mirror(mirror), LOG)
     await publishing.begin()
+    # A publisher that lives would have compared a second ago.
+    assert (await publishing.round()).stop is None
     await Sequencer(duties, timedelta(days=1)).run()
     assert (await publishing.round()).stop is None
 
