@@ -17,14 +17,16 @@ RETURNING bucket_id
 -- name: share_bucket the scope's live one, which stays so until the transaction ends
 SELECT bucket_id FROM buckets WHERE scope_id = $1 AND span_start IS NULL AND state = 'live' FOR SHARE
 
--- name: candidates held parts of a bucket whose body still lies in its span; by run and part, or all where the scope is held
+-- name: candidates held parts of a bucket whose body lies in its span; by run and part, or all where the scope is held. Rows
+-- that contradict each other are left out here, or a batch of nothing but those would look like the end
 SELECT p.evidence
 FROM holds h JOIN parts p ON p.scope_id = h.scope_id AND p.run_uid = h.run_uid AND (h.reach = 'run' OR p.evidence = h.evidence)
 WHERE h.scope_id = $1 AND h.ended_at IS NULL AND p.bucket_id = $2 AND p.span_start = $3 AND p.state = 'stored'
+  AND EXISTS (SELECT 1 FROM bodies b WHERE b.span_start = $3 AND b.scope_id = p.scope_id AND b.evidence = p.evidence)
 UNION ALL
 SELECT p.evidence
 FROM bodies b JOIN parts p ON p.scope_id = b.scope_id AND p.evidence = b.evidence
-WHERE b.span_start = $3 AND b.scope_id = $1 AND p.state = 'stored'
+WHERE b.span_start = $3 AND b.scope_id = $1 AND p.span_start = $3 AND p.state = 'stored'
   AND EXISTS (SELECT 1 FROM holds h WHERE h.scope_id = $1 AND h.ended_at IS NULL AND h.reach = 'scope')
 LIMIT $4
 

@@ -214,6 +214,34 @@ async def test_what_is_held_outlives_its_bucket_byte_for_byte_and_its_siblings_d
     assert late.answer is Placing.PLACED
 
 
+@pytest.mark.parametrize("reach", ["run", "scope"])
+async def test_rows_without_a_body_hide_nothing_that_is_held(
+    reach: str,
+    scope: UUID,
+    holds: Holds,
+    expiry: Expiry,
+    keyring: Keyring,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("store.services.hold_buckets.BATCH", 2)
+    monkeypatch.setattr("store.services.expiry.BATCH", 2)
+    secrets = [*await sealed_parts(database_url, keyring, scope, await _run(database_url, scope), 6)]
+    await holds.place(scope, {"run": OnRun("r-1"), "scope": OnScope()}[reach], "matter 7", "op")
+    torn, kept = secrets[:4], secrets[4:]
+    # Somebody took some bodies away; others lie where their parts do not say.
+    await execute(database_url, "DELETE FROM bodies WHERE evidence = ANY($1)", torn[:2])
+    await execute(
+        database_url,
+        "UPDATE parts SET span_start = span_start - interval '1 day' WHERE evidence = ANY($1)",
+        torn[2:],
+    )
+
+    await _expire(database_url, expiry, kept[0])
+
+    assert set(await scalar(database_url, "SELECT array_agg(evidence) FROM bodies")) == set(kept)
+
+
 async def test_what_was_not_held_in_time_is_too_late_and_does_not_come_back(
     scope: UUID,
     holds: Holds,
