@@ -1,0 +1,26 @@
+"""What became of everything that was observed in this process: numbers, and never content."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """One look at the numbers of one client. `observed` is the sum of all others but `delivered` of `sent`."""
+
+    observed: int = 0
+    """Observations that were numbered, also the refused."""
+    waiting: int = 0
+    """Parts that wait in memory, or are on their way."""
+    waiting_bytes: int = 0
+    delivered: int = 0
+    """Parts that the service answered `queued` or `stored`."""
+    not_captured: Mapping[str, int] = {}
+    """By reason: refused by the service, by its admission, or lost here."""
+    untold: int = 0
+    """Of those, what the service has not been told of yet."""
+    faults: Mapping[str, int] = {}
+    """Calls of this client that were wrong (an id, a word), by what was wrong."""
+    requests: int = 0
+    unanswered: int = 0
+    """Requests that got no answer, or one that was not to be understood."""
