@@ -3,7 +3,7 @@
 Having been admitted at capture is no reason to be admitted now. Fails closed: what cannot be found refuses.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
@@ -20,10 +20,12 @@ from store.db import Connection
 from store.services import marks
 from store.services.sealing import Candidate, Place
 from store.tables import batch as table
-from store.tables import tombstones
+from store.tables import restores, tombstones
 from store.tables.batch import Key, LockedBucket, LockedRun
 
 _NOBODY: Final = Refuse(Reason.RUN_NOT_ADMITTED)
+# What purged it, as a capture is told.
+_REFUSED_AS: Final = {Reason.SOURCE_UNAVAILABLE: Reason.SOURCE_REVOKED}
 
 
 class Later(Enum):
@@ -85,6 +87,9 @@ async def gather(
         # Where nothing was ever erased, no mark needs to be made to look for it.
         marked = [part for part in parts if part.scope in demands and demands[part.scope].has_tombstones]
         ground.gone = await _gone(connection, marked, lookup) if marked else {}
+        after_restore = [part for part in parts if part.scope in demands and demands[part.scope].has_lost]
+        if after_restore:
+            ground.gone = {**await _purged_and_lost(connection, after_restore), **ground.gone}
     sources = {(part.scope, each.source) for part in parts for each in part.bindings}
     if sources:
         ground.sources = await table.source_facts(connection, sources)
@@ -103,6 +108,17 @@ async def _gone(connection: Connection, parts: Iterable[Candidate], lookup: byte
     found = await tombstones.found(connection, [mark for _, mark in marked])
     # What is said of the evidence itself counts first.
     return {entry: found[mark] for entry, mark in marked if mark in found}
+
+
+async def _purged_and_lost(connection: Connection, parts: Sequence[Candidate]) -> dict[str, Reason]:
+    """Say which parts had been written, and purged, before a restore: the log tells of it, though no row does."""
+    found = await restores.lost_among(connection, [(part.scope, part.evidence) for part in parts])
+    purged = {key: each.purge_reason for key, each in found.items() if each.purge_reason is not None}
+    return {
+        part.entry.id: _REFUSED_AS.get(reason, reason)
+        for part in parts
+        if (reason := purged.get((part.scope, part.evidence))) is not None
+    }
 
 
 def recheck(part: Candidate, ground: Ground) -> Decision | Later:

@@ -41,6 +41,7 @@ class Said(msgspec.Struct, frozen=True, gc=False):
     k: str
     t: int = 0
     b: UUID | None = None
+    c: bytes = b""
     h: UUID | None = None
     op: str | None = None
     p: UUID | None = None

@@ -1,6 +1,7 @@
 """Doing again what the log says happened after a backup, leaf by leaf and in its order.
 
-Parts without a row were lost, and are kept as such. Purged parts are closed and marked again, whatever holds say by
+Parts without a row were lost, and are kept as such; so are leaves of parts that a writer, who still had them in the
+queue, has written again: another leaf counts then. Purged parts are closed and marked again, whatever holds say by
 now: that they were destroyed has been published. Buckets expire, holds are placed and released, sources closed and
 opened. A run that was closed is closed again, of what there is; what its first account was made of is lost.
 
@@ -61,7 +62,7 @@ class Replay:
         for entry in entries:
             told = said(entry.leaf)
             if told.p is not None and told.b is not None:
-                parts.append((entry.scope_id, told.p, told.b))
+                parts.append((entry.scope_id, told.p, told.b, told.c, entry.idx))
         async with self._database.transaction() as connection:
             lost = await restores.lose(connection, parts)
             await restores.replayed(connection, entries[-1].idx + 1, Changed(lost=lost))

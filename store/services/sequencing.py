@@ -175,9 +175,9 @@ class _Purged:
         return cls({each.hex for each in wanted}, {each.hex: index for each, index in known.items()})
 
     def stored(self, part: str, index: int) -> None:
-        """Remember that a part's leaf is at `index`, unless it has one before."""
+        """Remember that a part's leaf is at `index`; of one that was lost and written again the last counts."""
         if part in self._wanted:
-            self._known.setdefault(part, index)
+            self._known[part] = index
 
     def placed(self, leaf: bytes, told: Facts, index: int) -> bytes | None:
         """Return a leaf as it stands in the log at `index`, None while it has to wait."""

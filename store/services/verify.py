@@ -15,7 +15,7 @@ from store.db import Connection, Database
 from store.keyring import Keyring
 from store.mirror import Mirror
 from store.queue import Queue
-from store.services import verify_counts, verify_leaves, verify_log, verify_parts
+from store.services import verify_closings, verify_counts, verify_log, verify_parts
 from store.services.verify_leaves import LeafCheck
 from store.services.verify_log import Page, Seen
 from store.services.verify_mirror import MirrorCheck
@@ -200,7 +200,7 @@ class _Check:
     async def leaves(self, parts: Seen) -> None:
         """The log is the tree of its entries, and leaves and what they are about say the same of each other."""
         report = self._report
-        kept = await verify_leaves.closings_kept(self._database, parts.since, self._batch)
+        kept = await verify_closings.closings_kept(self._database, parts.since, self._batch)
         tree = TreeCheck(lambda kind, where: report.add(kind, None, where))
         lookup = self._keyring.token_key("lookup")
         leaves = LeafCheck(report.add, parts.since, self._unlogged, lookup)
@@ -224,7 +224,9 @@ class _Check:
             report.not_checked.append(
                 f"{leaves.closings_unkept} close leaves of a version that kept no record"
             )
-        missing, several = await verify_log.unmatched(self._database, parts, leaves.parts, self._batch)
+        missing, several = await verify_log.unmatched(
+            self._database, parts, leaves.parts, leaves.lost_parts, self._batch
+        )
         for kind, keys in (("leaf_missing", missing), ("leaf_twice", several)):
             for scope, evidence in keys:
                 report.add(kind, scope, evidence)

@@ -1,28 +1,27 @@
 """Whether leaves say what is so: of parts, of their purging, of buckets that expired, of runs that were closed."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from store import commitments
-from store.db import Connection, Database
+from store.db import Connection
 from store.log_tree.facts import Facts, facts
 from store.services.marks import evidence_mark
-from store.services.verify_log import Page, Seen, Sum
+from store.services.verify_closings import Closings, closing_of
+from store.services.verify_log import Page, Seen
 from store.tables import restores, tombstones, verify_log
 from store.tables import verify as table
+from store.tables.restores import LostPart
 from store.tables.verify import Committed, Key
-from store.tables.verify_log import ClosingRow
 
 SayOf = Callable[[str, UUID | None, object], None]
 """Takes what is wrong, of which scope, and where."""
-
-_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,8 @@ class LeafCheck:
         self._restored: list[range] = []
         self._missing: list[tuple[int | None, str, Key]] = []
         self.lost = 0
+        # Part leaves of which no row tells any more, or a row that was written again and has a leaf of its own.
+        self.lost_parts: Counter[Key] = Counter()
 
     async def add(self, connection: Connection, page: Page) -> None:
         """Take some leaves."""
@@ -134,22 +135,24 @@ class LeafCheck:
     async def _parts(self, connection: Connection, told: Sequence[Told]) -> None:
         keys = [_key(each) for each in told]
         rows = await table.committed(connection, keys) if keys else {}
-        without = [key for key in keys if key not in rows]
+        wrong = [each for each in told if not _stands(each, rows)]
         # Of one that was lost the id is marked too where it was purged: looked for first, since only it is no fault.
-        lost = await restores.lost_among(connection, without) if without else set()
-        forgotten = await self._forgotten(connection, [key for key in without if key not in lost])
+        lost = await restores.lost_among(connection, [_key(each) for each in wrong]) if wrong else {}
+        without = [_key(each) for each in wrong if _key(each) not in rows and not _was_lost(each, rows, lost)]
+        forgotten = await self._forgotten(connection, without)
         for each, key in zip(told, keys, strict=True):
             if each.said.b is not None:
                 self._part_leaves[each.said.b] += 1
-            if key in forgotten:
-                continue
-            if key in lost:
+            if _was_lost(each, rows, lost):
                 self._missing.append((each.index, "lost_without_restore", key))
+                self.lost_parts[key] += 1
+                continue
+            if key in forgotten:
                 continue
             self.parts.add(key)
             if key not in rows:
                 self._say("leaf_without_part", *key)
-            elif each.leaf != _leaf(key[1], rows[key]):
+            elif not _stands(each, rows):
                 self._say("leaf_mismatch", *key)
 
     async def _purges(self, connection: Connection, told: Sequence[Told]) -> None:
@@ -172,7 +175,7 @@ class LeafCheck:
         if not runs:
             return
         kept = {
-            (row.scope_id, row.run_uid, _closing(row), int(row.closed_at.timestamp()))
+            (row.scope_id, row.run_uid, closing_of(row), int(row.closed_at.timestamp()))
             for row in await verify_log.closings_of(connection, runs)
         }
         before = await verify_log.closed_before(connection, runs)
@@ -200,46 +203,23 @@ class LeafCheck:
         self._expired[bucket] = each.scope_id, each.said.n
 
 
-class Closings:
-    """Sums of closings by scope: those of before `since`, so that one that comes meanwhile makes no difference."""
-
-    def __init__(self, since: datetime) -> None:
-        self._since_s = int(since.timestamp())
-        self.sums: dict[UUID, Sum] = {}
-
-    def add(self, scope: UUID, run: UUID, commitment: bytes, at_s: int) -> None:
-        """Add one, as its row or its leaf tells it."""
-        if at_s < self._since_s:
-            self.sums.setdefault(scope, Sum()).add((run, UUID(bytes=commitment[:16])))
-
-    def differing(self, other: "Closings") -> list[UUID]:
-        """Return the scopes in which the two are not the same."""
-        nothing = Sum()
-        scopes = self.sums.keys() | other.sums.keys()
-        return sorted(
-            scope for scope in scopes if self.sums.get(scope, nothing) != other.sums.get(scope, nothing)
-        )
-
-
-async def closings_kept(database: Database, since: datetime, batch: int) -> Closings:
-    """Return all closings that are kept, as `LeafCheck` finds their leaves."""
-    kept, last = Closings(since), (*table.FIRST, _BEGINNING)
-    while True:
-        async with database.connection() as connection:
-            rows = await verify_log.closings_after(connection, last, batch)
-        for row in rows:
-            kept.add(row.scope_id, row.run_uid, _closing(row), int(row.closed_at.timestamp()))
-        if len(rows) < batch:
-            return kept
-        last = (*rows[-1][:2], rows[-1].closed_at)
-
-
 def _key(each: Told) -> Key:
     return each.scope_id, each.said.p or UUID(int=0)
 
 
-def _closing(row: ClosingRow) -> bytes:
-    return commitments.close_commitment(row.opening, row.record)
+def _stands(each: Told, rows: Mapping[Key, Committed]) -> bool:
+    row = rows.get(_key(each))
+    return row is not None and each.leaf == _leaf(_key(each)[1], row)
+
+
+def _was_lost(each: Told, rows: Mapping[Key, Committed], lost: Mapping[Key, LostPart]) -> bool:
+    """Say whether a leaf tells of what a restore did not bring back; its part may have been written again since."""
+    found = lost.get(_key(each))
+    if found is None:
+        return False
+    if found.until is None:
+        return _key(each) not in rows
+    return each.index is not None and each.index <= found.until
 
 
 def _leaf(evidence: UUID, row: Committed) -> bytes:

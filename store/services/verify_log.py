@@ -1,7 +1,7 @@
 """Whether every stored part has exactly one leaf; and how the leaves are walked: the log, then what waits for it."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -106,16 +106,21 @@ async def _waiting(connection: Connection, batch: int, take: Take) -> int:
         last = leaves[-1].id
 
 
-async def unmatched(database: Database, parts: Seen, leaves: Seen, batch: int) -> tuple[list[Key], list[Key]]:
-    """Return parts without a leaf, and parts with several. Parts were seen first: a leaf is committed with its part."""
+async def unmatched(
+    database: Database, parts: Seen, leaves: Seen, lost: Mapping[Key, int], batch: int
+) -> tuple[list[Key], list[Key]]:
+    """Return parts without a leaf, and parts with several. Parts were seen first: a leaf is committed with its part.
+
+    `lost` are how many leaves of parts tell of what a restore did not bring back; they are not among `leaves`.
+    """
     missing, several = set(parts.new - leaves.new), {key for key, times in leaves.new.items() if times > 1}
     if parts.old != leaves.old:
-        lost, again = await _unmatched(database, batch)
-        missing, several = missing | lost, several | again
+        unlogged, again = await _unmatched(database, lost, batch)
+        missing, several = missing | unlogged, several | again
     return sorted(missing), sorted(several)
 
 
-async def _unmatched(database: Database, batch: int) -> tuple[set[Key], set[Key]]:
+async def _unmatched(database: Database, lost: Mapping[Key, int], batch: int) -> tuple[set[Key], set[Key]]:
     """Do it for all parts there are. In memory, so only where the sums say that there are some."""
     parts: set[Key] = set()
     last = FIRST
@@ -133,7 +138,8 @@ async def _unmatched(database: Database, batch: int) -> tuple[set[Key], set[Key]
         found.update(_parts_of(page))
 
     await walk(database, batch, count)
-    return parts - found.keys(), {key for key, times in found.items() if times > 1}
+    found.subtract(lost)
+    return {key for key in parts if found[key] < 1}, {key for key, times in found.items() if times > 1}
 
 
 def _parts_of(page: Page) -> list[Key]:

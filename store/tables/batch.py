@@ -49,10 +49,11 @@ class LockedRun:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a scope demands of parts, and whether anything of it was ever erased or purged by itself."""
+    """What a scope demands of parts, and whether anything of it was ever erased or purged by itself, or lost."""
 
     policy: ScopePolicy
     has_tombstones: bool
+    has_lost: bool
 
 
 async def ends(connection: Connection, runs: Collection[Key]) -> dict[Key, datetime]:
@@ -123,7 +124,10 @@ async def source_facts(
 async def scope_demands(connection: Connection, scopes: Collection[UUID]) -> dict[UUID, Demands]:
     """Return what scopes demand now."""
     rows = await connection.fetch(_SQL["scope_demands"], list(scopes))
-    return {row["scope_id"]: Demands(policy_of(row["policy"]), row["has_tombstones"]) for row in rows}
+    return {
+        row["scope_id"]: Demands(policy_of(row["policy"]), row["has_tombstones"], row["has_lost"])
+        for row in rows
+    }
 
 
 async def gapped(connection: Connection, runs: Collection[Key]) -> set[Key]:

@@ -34,9 +34,10 @@ SELECT s.scope_id, s.source, s.latest, s.revoked_at IS NOT NULL AS revoked, s.au
 FROM unnest($1::uuid[], $2::text[]) AS w (scope_id, source)
 JOIN sources s ON s.scope_id = w.scope_id AND s.source = w.source
 
--- name: scope_demands what scopes demand now, and whether any tombstone is in them
+-- name: scope_demands what scopes demand now, and whether any tombstone is in them, or anything that a restore lost
 SELECT s.scope_id, s.policy,
-    (SELECT true FROM tombstones t WHERE t.scope_id = s.scope_id ORDER BY t.mark LIMIT 1) IS NOT NULL AS has_tombstones
+    (SELECT true FROM tombstones t WHERE t.scope_id = s.scope_id ORDER BY t.mark LIMIT 1) IS NOT NULL AS has_tombstones,
+    (SELECT true FROM lost_evidence l WHERE l.scope_id = s.scope_id ORDER BY l.evidence LIMIT 1) IS NOT NULL AS has_lost
 FROM scopes s
 WHERE s.scope_id = ANY($1::uuid[])
 

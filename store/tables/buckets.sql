@@ -71,6 +71,7 @@ SELECT (SELECT count(*) FROM bodies WHERE span_start = $3 AND scope_id = $1)
                           WHERE b.span_start = $3 AND b.scope_id = $1 AND b.evidence = p.evidence))
      + (SELECT count(*) FROM parts p  -- moved out before, since they are held
         WHERE p.scope_id = $1 AND p.bucket_id = $2 AND p.state = 'stored' AND p.span_start = '9999-01-01 00:00:00+00')
+     + (SELECT coalesce(sum(l.leaves), 0) FROM lost_evidence l WHERE l.scope_id = $1 AND l.bucket_id = $2)
 
 -- name: mark_expired from now on the bucket is one act away from being gone
 UPDATE buckets SET state = 'expired', expired_at = now() WHERE scope_id = $1 AND bucket_id = $2 AND state = 'live'

@@ -21,7 +21,13 @@ JOIN buckets b ON b.scope_id = p.scope_id AND b.bucket_id = p.bucket_id
 JOIN scopes c ON c.scope_id = p.scope_id
 LEFT JOIN source_sets s ON s.scope_id = p.scope_id AND s.set_id = p.source_set
 LEFT JOIN LATERAL (
-    SELECT idx, leaf FROM log_entries WHERE subject = p.evidence AND kind = 'part' ORDER BY idx LIMIT 1
+    SELECT idx, leaf
+    FROM log_entries
+    WHERE subject = p.evidence AND kind = 'part'
+      -- Of what was lost and written again a later leaf counts.
+      AND idx > coalesce((SELECT l.idx FROM lost_evidence l WHERE l.scope_id = p.scope_id AND l.evidence = p.evidence), -1)
+    ORDER BY idx
+    LIMIT 1
 ) AS e ON true
 
 -- name: bodies the bytes of some parts of one span as they rest; the span leads to one partition

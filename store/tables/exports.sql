@@ -16,6 +16,7 @@ SELECT leaf FROM log_queue ORDER BY id LIMIT 1
 SELECT count(*)
 FROM parts p
 LEFT JOIN log_entries e ON e.subject = p.evidence AND e.kind = 'part'
+    AND e.idx > coalesce((SELECT l.idx FROM lost_evidence l WHERE l.scope_id = p.scope_id AND l.evidence = p.evidence), -1)
 WHERE p.scope_id = $1 AND p.evidence = ANY($2::uuid[]) AND (e.idx >= $3 OR (e.idx IS NULL AND p.stored_at >= $4))
 
 -- name: insert an export that can be fetched from now on

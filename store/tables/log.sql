@@ -34,8 +34,8 @@ SELECT idx, scope_id, kind, subject, leaf FROM log_entries WHERE idx >= $1 AND i
 -- name: leaves_from the bytes of entries, by index
 SELECT leaf FROM log_entries WHERE idx >= $1 AND idx < $2 ORDER BY idx
 
--- name: indexes_of where leaves of one kind about some subjects are; the first, where there are several
-SELECT subject, min(idx) AS idx FROM log_entries WHERE subject = ANY($1::uuid[]) AND kind = $2 GROUP BY subject
+-- name: indexes_of where leaves of one kind about some subjects are; the last, where there are several
+SELECT subject, max(idx) AS idx FROM log_entries WHERE subject = ANY($1::uuid[]) AND kind = $2 GROUP BY subject
 
 -- name: tiles some full tiles
 SELECT t.level, t.tile, t.hashes

@@ -14,9 +14,12 @@ FROM log_state
 SELECT s.published_size, s.size, s.open_tiles, c.note
 FROM log_state s JOIN log_checkpoints c ON c.size = s.published_size
 
--- name: part_leaf the leaf of a part of one scope; without an index where it waits for its place
+-- name: part_leaf the leaf of a part of one scope, the later one where it was lost and written again; without an index where it
+-- waits for its place
 SELECT e.idx, e.leaf
-FROM parts p LEFT JOIN log_entries e ON e.subject = p.evidence AND e.kind = 'part' AND e.scope_id = p.scope_id
+FROM parts p
+LEFT JOIN log_entries e ON e.subject = p.evidence AND e.kind = 'part' AND e.scope_id = p.scope_id
+    AND e.idx > coalesce((SELECT l.idx FROM lost_evidence l WHERE l.scope_id = p.scope_id AND l.evidence = p.evidence), -1)
 WHERE p.scope_id = $1 AND p.evidence = $2
 ORDER BY e.idx
 LIMIT 1

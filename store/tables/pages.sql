@@ -70,7 +70,8 @@ SELECT p.evidence, r.run, p.exchange, p.attempt, p.kind, p.size_class, p.media_t
        ) END AS source_facts,
        o.exact_bytes,
        EXISTS (SELECT 1 FROM log_entries e WHERE e.subject = p.evidence AND e.kind = 'part'
-               AND e.idx < (SELECT published_size FROM log_state)) AS published,
+               AND e.idx < (SELECT published_size FROM log_state)
+               AND e.idx > coalesce((SELECT l.idx FROM lost_evidence l WHERE l.scope_id = p.scope_id AND l.evidence = p.evidence), -1)) AS published,
        coalesce(c.policy ->> 'unknown_sources', 'refuse') AS unknown_sources,
        now() AS observed_at, clock_timestamp() AS closed_at
 FROM parts p

@@ -56,6 +56,13 @@ class Lost(NamedTuple):
     expired: bool
 
 
+class LostPart(NamedTuple):
+    """Up to which leaf of a part nothing came back (None: of a restore that did not keep it), and why it was purged."""
+
+    until: int | None
+    purge_reason: Reason | None
+
+
 # --- the restore itself
 
 
@@ -160,8 +167,8 @@ async def scopes_known(connection: Connection, wanted: Collection[UUID]) -> set[
 # --- what leaves say
 
 
-async def lose(connection: Connection, parts: Sequence[tuple[UUID, UUID, UUID]]) -> int:
-    """Keep which of these (scope, evidence, bucket) have no row; return of how many that was not known."""
+async def lose(connection: Connection, parts: Sequence[tuple[UUID, UUID, UUID, bytes, int]]) -> int:
+    """Keep which of these (scope, evidence, bucket, commitment, index) have no row; return of how many that was new."""
     columns = [list(column) for column in zip(*parts, strict=True)]
     return len(await connection.fetch(_SQL["lose"], *columns))
 
@@ -245,10 +252,12 @@ async def lost(connection: Connection, scope: UUID, evidence: UUID) -> Lost | No
     return Lost(None if reason is None else Reason(reason), row["expired"])
 
 
-async def lost_among(connection: Connection, keys: Sequence[Key]) -> set[Key]:
-    """Return those of some parts that were lost."""
+async def lost_among(connection: Connection, keys: Sequence[Key]) -> dict[Key, LostPart]:
+    """Return those of some parts that were lost, also where they were written again."""
     scopes, evidence = [key[0] for key in keys], [key[1] for key in keys]
     return {
-        (row["scope_id"], row["evidence"])
+        (row["scope_id"], row["evidence"]): LostPart(
+            row["idx"], None if row["purge_reason"] is None else Reason(row["purge_reason"])
+        )
         for row in await connection.fetch(_SQL["lost_among"], scopes, evidence)
     }

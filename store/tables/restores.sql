@@ -85,13 +85,17 @@ SELECT scope_id FROM scopes WHERE scope_id = ANY($1::uuid[])
 
 -- What leaves say ----------------------------------------------------------------------------------------------------
 
--- name: lose parts of which there is no row
-INSERT INTO lost_evidence (scope_id, evidence, bucket_id)
-SELECT w.scope_id, w.evidence, w.bucket_id
-FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS w (scope_id, evidence, bucket_id)
-WHERE NOT EXISTS (SELECT 1 FROM parts p WHERE p.scope_id = w.scope_id AND p.evidence = w.evidence)
-ON CONFLICT ON CONSTRAINT lost_evidence_pkey DO NOTHING
-RETURNING evidence
+-- name: lose parts of which there is no row, or one that was written after the backup and is committed to by another leaf
+INSERT INTO lost_evidence AS l (scope_id, evidence, bucket_id, idx, leaves)
+SELECT w.scope_id, w.evidence, (array_agg(w.bucket_id ORDER BY w.idx))[1], max(w.idx), count(*)
+FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bytea[], $5::bigint[]) AS w (scope_id, evidence, bucket_id, commitment, idx)
+WHERE NOT EXISTS (SELECT 1 FROM parts p
+                  WHERE p.scope_id = w.scope_id AND p.evidence = w.evidence AND p.commitment = w.commitment)
+GROUP BY w.scope_id, w.evidence
+ON CONFLICT ON CONSTRAINT lost_evidence_pkey DO UPDATE
+    SET idx = excluded.idx, leaves = l.leaves + excluded.leaves
+    WHERE l.idx IS NULL OR excluded.idx > l.idx
+RETURNING l.evidence
 
 -- name: purge_lost a part without a row was purged
 UPDATE lost_evidence SET purge_reason = $3 WHERE scope_id = $1 AND evidence = $2 AND purge_reason IS NULL RETURNING evidence
@@ -161,7 +165,7 @@ SELECT l.purge_reason, coalesce(b.state <> 'live' OR b.span_end <= now(), false)
 FROM lost_evidence l LEFT JOIN buckets b ON b.scope_id = l.scope_id AND b.bucket_id = l.bucket_id
 WHERE l.scope_id = $1 AND l.evidence = $2
 
--- name: lost_among which of some parts were lost
-SELECT l.scope_id, l.evidence
+-- name: lost_among which of some parts were lost, up to which leaf, and what purged them
+SELECT l.scope_id, l.evidence, l.idx, l.purge_reason
 FROM unnest($1::uuid[], $2::uuid[]) AS w (scope_id, evidence)
 JOIN lost_evidence l ON l.scope_id = w.scope_id AND l.evidence = w.evidence

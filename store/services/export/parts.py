@@ -121,7 +121,7 @@ class _Known:
         subjects = {*rows, *(row.bucket_id for row in rows.values())}
         leaves: dict[tuple[UUID, str], Leaf] = {}
         for leaf in await export_items.leaves(connection, subjects, KINDS, tree.size):
-            leaves.setdefault((leaf.subject, leaf.kind), leaf)
+            leaves[leaf.subject, leaf.kind] = leaf
         found: dict[tuple[UUID, str], Proof] = {}
         for key, leaf in leaves.items():
             with suppress(Corrupt):
