@@ -1,9 +1,45 @@
 """The assembler: takes a model's answer in pieces of any cut, and gives it as `observable-output/1`."""
 
-import msgspec
+import json
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
+import msgspec
+from msgspec import UNSET, Raw
+
+from custody_client.streams import chat, converse, gemini, invoke, messages, ollama, responses
+from custody_client.streams.build import built
+from custody_client.streams.decoding import decoded, plain
+from custody_client.streams.draft import Draft
+from custody_client.streams.exact import exact, written
+from custody_client.streams.frames import Frame, Frames
 from custody_client.streams.limits import DEFAULT, Limits
-from custody_client.streams.output import LimitsMet, Output, Route, State, Stream, Usage, Vantage
+from custody_client.streams.lines import STRAY, Lines
+from custody_client.streams.output import Output, Route, State, Stream, Vantage
+
+
+class Format(Protocol):
+    """A wire format: both tell whether they know the shape of what they were given."""
+
+    @staticmethod
+    def take(draft: Draft, event: dict[str, Any]) -> bool:
+        """Take one event of a stream."""
+
+    @staticmethod
+    def take_whole(draft: Draft, body: dict[str, Any]) -> bool:
+        """Take an answer that did not stream."""
+
+
+_FORMATS: Final[dict[str, Any]] = {
+    "chat.completions": chat,
+    "responses": responses,
+    "anthropic.messages": messages,
+    "gemini": gemini,
+    "bedrock.converse": converse,
+    "bedrock.invoke": invoke,
+    "ollama.chat": ollama,
+}
+_DONE: Final = b"[DONE]"
 
 
 class Assembler:
@@ -21,53 +57,228 @@ class Assembler:
     ) -> None:
         self._api, self._provider, self._host = api, provider, host
         self._vantage, self._streamed, self._limits = vantage, streamed, limits
+        self._format: Format | None = _FORMATS.get(api)
+        self._draft = Draft(limits)
+        self._lines: Lines | None = None
+        self._frames: Frames | None = None
+        self._recognised = self._whole = self._cancelled = False
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the stream as they came: SSE, NDJSON or Amazon's binary event stream, cut anywhere."""
+        try:
+            self._feed(bytes(data))
+        except Exception as error:  # noqa: BLE001 -- an observer must not break the stream it observes
+            self._broke(error)
 
     def event(self, event: object) -> None:
         """Take one event that an SDK has decoded already: a mapping, or an object with `model_dump`."""
+        self._guarded(self._event, event)
 
     def answer(self, body: object) -> None:
         """Take a whole answer that did not stream: bytes, a mapping, or an object with `model_dump`."""
+        self._guarded(self._answer, body)
 
     def cancelled(self) -> None:
         """Say that the consumer stopped reading before the end."""
+        self._cancelled = True
 
     def failed(self, kind: str) -> None:
         """Say that the transport failed; `kind` is the name of the error's class, nothing else."""
+        self._draft.fails(kind, None, source="transport")
 
     @property
     def state(self) -> State:
         """How far the answer came."""
-        return "interrupted"
+        self._guarded(self._end)
+        draft = self._draft
+        if draft.error is not None and draft.error.source == "stream":
+            return "error"
+        if self._whole or draft.terminal is not None:
+            return "completed"
+        if draft.finished:
+            return "finished-no-terminal"
+        return "cancelled" if self._cancelled else "interrupted"
 
     @property
     def completeness(self) -> str:
         """The same in the words of parts: `complete`, `truncated`, `interrupted` or `unknown`."""
-        return "unknown"
+        state = self.state
+        if self._draft.budget.overdrawn:
+            return "truncated"
+        if state == "completed" or self._whole:
+            return "complete"
+        return "unknown" if state == "finished-no-terminal" else "interrupted"
 
     @property
     def response_id(self) -> str | None:
         """The provider's id of this answer, once it was seen."""
-        return None
+        return self._draft.response_id
 
     def output(self) -> Output:
         """Give what was seen so far."""
-        return Output(
+        state, draft = self.state, self._draft
+        self._remark(state)
+        return built(
+            draft,
             vantage=self._vantage,
             provider=self._provider,
             route=Route(self._host, self._api),
-            response_id=None,
-            model=None,
-            choices=[],
-            stream=Stream(self._streamed, self.state, 0, None, None),
-            usage=Usage(),
-            markup=[],
-            limits=LimitsMet(),
-            notes=[],
+            stream=Stream(self._streamed, state, draft.seq, draft.terminal, draft.error),
+            dropped_events=self._dropped(),
+            shape=UNSET if self._recognised or not draft.unknown_count else "unrecognised",
         )
 
     def encode(self) -> bytes:
         """Give the output as JSON."""
-        return msgspec.json.encode(self.output())
+        output = self.output()
+        try:
+            return msgspec.json.encode(output)
+        except UnicodeEncodeError:
+            # Half of a surrogate pair has no UTF-8, but JSON has an escape for it.
+            return json.dumps(msgspec.to_builtins(output, enc_hook=_unraw), separators=(",", ":")).encode()
+
+    def _feed(self, data: bytes) -> None:
+        if self._lines is None and self._frames is None:
+            if not data:
+                return
+            # A frame begins with its length, which is below 2^24; no text begins with a zero.
+            if data[0] == 0:
+                self._frames = Frames(self._limits.event_bytes)
+            else:
+                self._lines = Lines(self._limits.event_bytes)
+        if self._lines is not None:
+            for name, event in self._lines.feed(data):
+                self._text(name, event)
+        elif self._frames is not None:
+            for frame in self._frames.feed(data):
+                self._frame(frame)
+
+    def _text(self, name: str | None, data: bytes) -> None:
+        """Take the data of one event in text."""
+        if data == _DONE or (data[:1] != b"{" and data.strip() == _DONE):
+            self._draft.terminal = "[DONE]"
+            return
+        value = decoded(data)
+        if type(value) is dict:
+            self._take(name, value, data)
+        elif isinstance(value, list) and value:
+            for at, element in enumerate(value):
+                self._take(name, element, exact(data, (at,), element))
+        elif data and (name != STRAY or value is None):
+            self._unknown(name, data)
+
+    def _frame(self, frame: Frame) -> None:
+        """Take one frame of the binary stream; its headers name the event."""
+        draft, headers, payload = self._draft, frame.headers, frame.payload
+        kind = (
+            headers.get(":event-type") or headers.get(":exception-type") or headers.get(":error-code") or ""
+        )
+        value = decoded(payload)
+        if headers.get(":message-type") in {"exception", "error"}:
+            converse.fails(draft, kind, value if value is not None else headers.get(":error-message"))
+            self._recognised = True
+            draft.seq += 1
+            return
+        inner = invoke.unpacked(value) if kind == "chunk" else None
+        if inner is not None:
+            self._text(None, inner)
+        elif isinstance(value, dict):
+            self._take(kind, {kind: value}, b'{"%s":%s}' % (kind.encode(), payload))
+        else:
+            self._unknown(kind, payload)
+
+    def _event(self, event: object) -> None:
+        value = plain(event)
+        if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("chunk"), dict):
+            inner = invoke.unpacked(value["chunk"])
+            if inner is not None:
+                self._text(None, inner)
+                return
+        if isinstance(value, bytes | bytearray | memoryview):
+            self._text(None, bytes(value))
+        elif isinstance(value, str):
+            self._text(None, value.encode("utf-8", "surrogatepass"))
+        else:
+            self._take(None, value, None)
+
+    def _take(self, name: str | None, value: Any, data: bytes | None) -> None:
+        draft = self._draft
+        draft.data = data
+        if self._format is not None and type(value) is dict and self._format.take(draft, value):
+            self._recognised = True
+            draft.seq += 1
+            return
+        if name is None and isinstance(value, dict) and isinstance(value.get("type"), str):
+            name = value["type"]
+        if name == "error" and isinstance(value, dict):
+            draft.fails("error", value.get("message"), value.get("code"))
+        self._unknown(name, data if data is not None else written(value))
+
+    def _unknown(self, name: str | None, data: bytes) -> None:
+        self._draft.keep(None if name == STRAY else name, data)
+        self._draft.seq += 1
+
+    def _answer(self, body: object) -> None:
+        self._whole = True
+        value = plain(body)
+        data = None
+        if isinstance(value, bytes | bytearray | memoryview):
+            data = bytes(value)
+            value = decoded(data)
+        if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+            for at, one in enumerate(value):  # a stream of Gemini's that was not asked for events
+                self._take(None, one, None if data is None else exact(data, (at,), one))
+            return
+        draft = self._draft
+        draft.data = data
+        if self._format is not None and type(value) is dict and self._format.take_whole(draft, value):
+            self._recognised = True
+            draft.seq += 1
+        else:
+            draft.keep_answer(data if data is not None else written(value))
+
+    def _end(self) -> None:
+        """Take the last event, if all of it but its end came."""
+        if self._lines is None:
+            return
+        last = self._lines.unfinished()
+        if last is not None and (last[1].strip() == _DONE or isinstance(decoded(last[1]), dict | list)):
+            self._lines.forget()
+            self._text(*last)
+
+    def _remark(self, state: State) -> None:
+        """Say what can be said only at the end."""
+        draft = self._draft
+        reader = self._lines or self._frames
+        if reader is not None and reader.rest().strip():
+            draft.note("ends-within-an-event")
+            if not self._recognised and not draft.unknown_count:
+                draft.keep(None, reader.rest())
+        if self._frames is not None and (self._frames.lost or self._frames.damaged):
+            draft.note("frames-damaged")
+        if state == "completed" and draft.choices and not draft.finished:
+            draft.note("finish-missing")
+        if self._cancelled and state != "cancelled":
+            draft.note("closed-by-consumer")
+
+    def _dropped(self) -> int:
+        reader = self._lines or self._frames
+        return 0 if reader is None else reader.dropped
+
+    def _guarded(self, step: Callable[..., None], *arguments: object) -> None:
+        try:
+            step(*arguments)
+        except Exception as error:  # noqa: BLE001 -- an observer must not break the stream it observes
+            self._broke(error)
+
+    def _broke(self, error: Exception) -> None:
+        """Go on with what is there; the event that could not be assembled is kept as it came."""
+        draft = self._draft
+        draft.note(f"assembly-failed:{type(error).__name__}")
+        if draft.data is not None:
+            draft.keep("assembly-failed", draft.data)
+        draft.seq += 1
+
+
+def _unraw(value: object) -> Any:
+    return json.loads(bytes(value)) if isinstance(value, Raw) else str(value)

@@ -23,6 +23,7 @@ class Fragment(Struct, frozen=True, omit_defaults=True):
 
     `n` is null where the arguments were null, and absent where the key was. `index`, `id` and `name` are there only
     where they were not what they should be: on a first fragment number, id and name, later the same index alone.
+    What should have been there and was not is named by `missing`.
     """
 
     seq: int
@@ -30,6 +31,7 @@ class Fragment(Struct, frozen=True, omit_defaults=True):
     index: Any = UNSET
     id: Any = UNSET
     name: Any = UNSET
+    missing: list[str] = []
 
 
 class Arguments(Struct, frozen=True):
@@ -120,12 +122,13 @@ class Finish(Struct, frozen=True):
 
 
 class Choice(Struct, frozen=True):
-    """One of the answers, its items in the order in which each first appeared."""
+    """One of the answers, its items in the order in which each first appeared; `facts` are the provider's remarks."""
 
     index: int
     role: str | None
     items: list[Item]
     finish: Finish | None
+    facts: dict[str, Any] | UnsetType = UNSET
 
 
 class StreamError(Struct, frozen=True):
@@ -210,5 +213,6 @@ class Output(Struct, frozen=True, tag_field="schema", tag="observable-output/1")
     markup: list[Markup]
     limits: LimitsMet
     notes: list[str]
+    facts: dict[str, Any] | UnsetType = UNSET
     unknown: Unknown | UnsetType = UNSET
     shape: Literal["unrecognised"] | UnsetType = UNSET

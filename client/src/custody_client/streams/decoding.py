@@ -1,0 +1,64 @@
+"""From bytes and SDK's objects to plain values; nothing raises, what cannot be read is None."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+_json: Final = msgspec.json.Decoder()
+
+
+def decoded(data: bytes) -> Any:
+    """Return the JSON value, or None.
+
+    msgspec refuses what servers do send: NaN, numbers out of range, halves of surrogate pairs, bytes that are no
+    UTF-8. The standard library reads these, at leisure.
+    """
+    try:
+        return _json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError):
+        return _leniently(data)
+    except RecursionError:
+        return None
+
+
+def plain(value: object) -> Any:
+    """Return an SDK's object as a mapping, keys that were not sent left out; a mapping as it is."""
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        return dict(value) if isinstance(value, Mapping) else value
+    try:
+        return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    except TypeError:  # not pydantic's own
+        return dump()
+
+
+def _leniently(data: bytes) -> Any:
+    try:
+        return json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_json(text: str) -> bool:
+    """Tell whether a text is JSON by its grammar; NaN is not."""
+    try:
+        _json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        return _is_json_all_the_same(text)
+    except RecursionError:
+        return False
+    return True
+
+
+def _is_json_all_the_same(text: str) -> bool:
+    try:
+        json.loads(text, parse_constant=_refuse, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)

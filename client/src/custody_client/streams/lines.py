@@ -1,0 +1,169 @@
+"""Events of server-sent event streams and of JSON lines, out of bytes that are cut anywhere.
+
+Formats: the event stream of WHATWG's HTML (9.2.6) and NDJSON. More is accepted than they say: JSON without `data:`,
+a JSON value over several lines, and the elements of one array.
+"""
+
+from typing import Final
+
+_BOM: Final = b"\xef\xbb\xbf"
+_SPACE: Final = b" \t\r\n"
+
+Event = tuple[str | None, bytes]  # its name, its data
+STRAY: Final = "?"  # the name of text that belongs to no field
+
+
+class Lines:
+    """Cuts bytes into events. Each byte is copied a fixed number of times, however it is cut."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._begun = False
+        self._after_return = False
+        self._between = b"\n\n"
+        self._value: list[bytes] = []
+        self._value_size = 0
+        self.dropped = 0
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take bytes, give the events that are whole with them."""
+        if not self._begun:
+            data = self._begin(data)
+        if b"\r" in data or self._after_return:
+            data = self._with_newlines(data)
+        if not data:
+            return []
+        return self._blocks(data)
+
+    def rest(self) -> bytes:
+        """Return the bytes that make no whole event so far."""
+        return b"".join([*self._value, *self._pieces])
+
+    def unfinished(self) -> Event | None:
+        """Return what the last event, of which the end did not come, would hold."""
+        if self._between == b"\n":
+            value = self.rest().strip(_SPACE)
+            return (None, value) if value else None
+        events = _fields(self.rest())
+        return events[0] if events and events[0][0] != STRAY else None
+
+    def forget(self) -> None:
+        """Drop the unfinished event: it was taken as it is."""
+        self._pieces, self._held = [], 0
+        self._value, self._value_size = [], 0
+
+    def _begin(self, data: bytes) -> bytes:
+        data = b"".join([*self._pieces, data])
+        self._pieces = []
+        stripped = data.removeprefix(_BOM).lstrip(_SPACE)
+        if not stripped or (len(data) < len(_BOM) and _BOM.startswith(data)):
+            # Spaces are nothing, but the beginning of a mark may be one.
+            self._pieces = [data] if data and _BOM.startswith(data) else []
+            return b""
+        self._begun = True
+        if stripped[:1] in b"{[":
+            self._between = b"\n"
+        return stripped
+
+    def _with_newlines(self, data: bytes) -> bytes:
+        """Return data in which every line ends with LF; a CR at the end may be the half of a CRLF."""
+        if self._after_return and data:
+            data = data.removeprefix(b"\n")
+            self._after_return = False
+        self._after_return = data.endswith(b"\r") or (self._after_return and not data)
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _blocks(self, data: bytes) -> list[Event]:
+        events: list[Event] = []
+        if (
+            self._between == b"\n\n"
+            and data[:1] == b"\n"
+            and self._pieces
+            and self._pieces[-1].endswith(b"\n")
+        ):
+            self._close(b"", events)
+            data = data[1:]
+        first, *others = data.split(self._between)
+        if not others:
+            self._hold(first)
+            return events
+        self._close(first, events)
+        for block in others[:-1]:
+            self._read(block, events)
+        self._hold(others[-1])
+        return events
+
+    def _hold(self, piece: bytes) -> None:
+        if piece:
+            self._held += len(piece)
+            if self._held <= self._limit:
+                self._pieces.append(piece)
+            else:
+                # Its last byte tells whether the next is the end of the event.
+                self._pieces = [piece[-1:]]
+
+    def _close(self, last: bytes, events: list[Event]) -> None:
+        if self._held + len(last) > self._limit:
+            self.dropped += 1
+        else:
+            self._read(b"".join([*self._pieces, last]), events)
+        self._pieces, self._held = [], 0
+
+    def _read(self, block: bytes, events: list[Event]) -> None:
+        if len(block) > self._limit:
+            self.dropped += 1
+        elif self._between == b"\n":
+            self._line(block, events)
+        elif block.startswith(b"data: ") and b"\n" not in block:
+            events.append((None, block[6:]))
+        elif block:
+            events.extend(_fields(block))
+
+    def _line(self, line: bytes, events: list[Event]) -> None:
+        """Take one line of JSON: mostly a whole value, else a part of one that ends with a bracket at its edge."""
+        bare = line.strip(_SPACE)
+        if not self._value and (not bare or bare in b"[],"):
+            return
+        if not self._value and bare[:1] + bare[-1:] in {b"{}", b"[]"}:
+            events.append((None, bare))
+            return
+        self._value_size += len(line)
+        if self._value_size <= self._limit:
+            self._value.append(line + b"\n")
+        if line[:1] in {b"}", b"]"}:
+            self._end_value(events)
+
+    def _end_value(self, events: list[Event]) -> None:
+        if self._value_size > self._limit:
+            self.dropped += 1
+        else:
+            events.append((None, _trimmed(b"".join(self._value))))
+        self._value, self._value_size = [], 0
+
+
+def _trimmed(value: bytes) -> bytes:
+    """Return an element of an array without the commas and brackets around it."""
+    return value[value.find(b"{") : value.rfind(b"}") + 1]
+
+
+def _fields(block: bytes) -> list[Event]:
+    """Read the lines of one event; JSON that stands there without a field's name counts as data."""
+    name: str | None = None
+    data: list[bytes] = []
+    stray = False
+    for line in block.split(b"\n"):
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            data.append(value)
+        elif field == b"event":
+            name = value.decode("utf-8", "replace")
+        elif line[:1] == b"{":
+            data.append(line)
+        elif field and field not in {b"id", b"retry"}:
+            stray = True
+    if data:
+        return [(name, b"\n".join(data))]
+    return [(STRAY, block)] if stray else []

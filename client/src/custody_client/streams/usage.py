@@ -1,0 +1,86 @@
+"""Where each provider writes how many tokens it counted. What it does not write stays unknown; nothing is computed."""
+
+from typing import Any, Final
+
+from custody_client.streams.output import Usage
+
+Places = dict[
+    str, tuple[tuple[str, ...], ...]
+]  # our field: paths, of which the first that holds a number counts
+
+CHAT: Final[Places] = {
+    "input": (("prompt_tokens",), ("input_tokens",)),
+    "output": (("completion_tokens",), ("output_tokens",)),
+    "reasoning": (("completion_tokens_details", "reasoning_tokens"), ("reasoning_tokens",)),
+    "cache_read": (
+        ("prompt_tokens_details", "cached_tokens"),
+        ("prompt_cache_hit_tokens",),
+        ("cached_tokens",),
+    ),
+    "cache_write": (("prompt_tokens_details", "cache_write_tokens"), ("cache_creation_input_tokens",)),
+}
+RESPONSES: Final[Places] = {
+    "input": (("input_tokens",),),
+    "output": (("output_tokens",),),
+    "reasoning": (("output_tokens_details", "reasoning_tokens"),),
+    "cache_read": (("input_tokens_details", "cached_tokens"),),
+    "cache_write": (("input_tokens_details", "cache_write_tokens"),),
+}
+MESSAGES: Final[Places] = {
+    "input": (("input_tokens",),),
+    "output": (("output_tokens",),),
+    "reasoning": (("output_tokens_details", "thinking_tokens"),),
+    "cache_read": (("cache_read_input_tokens",),),
+    "cache_write": (("cache_creation_input_tokens",),),
+}
+GEMINI: Final[Places] = {
+    "input": (("promptTokenCount",),),
+    "output": (("candidatesTokenCount",), ("responseTokenCount",)),
+    "reasoning": (("thoughtsTokenCount",),),
+    "cache_read": (("cachedContentTokenCount",),),
+}
+CONVERSE: Final[Places] = {
+    "input": (("inputTokens",),),
+    "output": (("outputTokens",),),
+    "cache_read": (("cacheReadInputTokens",), ("cacheReadInputTokenCount",)),
+    "cache_write": (("cacheWriteInputTokens",), ("cacheWriteInputTokenCount",)),
+}
+INVOKE: Final[Places] = {
+    "input": (("inputTokenCount",),),
+    "output": (("outputTokenCount",),),
+    "cache_read": (("cacheReadInputTokenCount",),),
+    "cache_write": (("cacheWriteInputTokenCount",),),
+}
+OLLAMA: Final[Places] = {"input": (("prompt_eval_count",),), "output": (("eval_count",),)}
+
+
+class Counts:
+    """Numbers so far. A later one replaces an earlier: providers send running totals."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def take(self, usage: object, places: Places) -> None:
+        """Read what a provider's object says."""
+        if isinstance(usage, dict):
+            for name, paths in places.items():
+                number = next((n for path in paths if (n := _number(usage, path)) is not None), None)
+                if number is not None:
+                    self._numbers[name] = number
+
+    def fill(self, usage: object, places: Places) -> None:
+        """Read it only as far as nothing is known: a second account of the same."""
+        if not self._numbers:
+            self.take(usage, places)
+
+    def build(self) -> Usage:
+        """Give what is known."""
+        return Usage(**self._numbers, source="provider") if self._numbers else Usage()
+
+
+def _number(value: Any, path: tuple[str, ...]) -> int | None:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if type(value) is int else None
