@@ -34,9 +34,9 @@ from store.services.log_admin import LogAdmin
 from store.services.mirrored import Held, disagreement, held_by
 from store.services.purge import Purge
 from store.services.restore_copy import copy_log, grows_into
+from store.services.restore_keys import ready_to_hold, replace_lost
 from store.services.restore_replay import Replay
-from store.services.rewrapping import Rewrapping, Selection
-from store.tables import held_bodies, log, log_queue, operator_actions, queue_shards, restores
+from store.tables import log, log_queue, operator_actions, queue_shards, restores
 from store.tables.log import State
 from store.tables.operator_actions import STORE_WIDE
 from store.tables.restores import RestoreRow
@@ -85,6 +85,7 @@ class Restore:
         say(f"copied {copied} leaves; {placed} that waited in the queue have their place")
         if restore.renewed_at is None:
             say(f"renewed {await self._renew()} shards of the queue")
+        await ready_to_hold(self.database, self.keyring, who)
         await Replay(self.database, self.keyring).run(restore)
         say(_replayed(await self._row()))
         say(f"found {await self._torn()} parts whose body did not come back")
@@ -196,7 +197,7 @@ class Restore:
 
     async def _destroy(self, who: str) -> str:
         """Do what the duties would: bodies of what was purged, partitions of spans that had expired, and their keys."""
-        await self._replace_lost_keys(who)
+        await replace_lost(self.database, self.keyring, who)
         bodies = 0
         while done := (await self.purge.run()).get("bodies", 0):
             bodies += done
@@ -208,19 +209,6 @@ class Restore:
     async def _undropped(self) -> int:
         async with self.database.connection() as connection:
             return await restores.expired_undropped(connection)
-
-    async def _replace_lost_keys(self, who: str) -> None:
-        """Give live buckets another key whose own was changed, and destroyed, after the backup: writers need one.
-
-        What the old one wraps stays as it is: nobody can open it.
-        """
-        _, lost = await BucketKeys(self.database, self.keyring).look()
-        for bucket in lost:
-            async with self.database.connection() as connection:
-                await held_bodies.set_stale(connection, bucket.scope_id, [bucket.bucket_id])
-            # Nobody reads by a key that is not there, so that nobody is waited for.
-            rewrapping = Rewrapping(self.database, self.keyring, grace_s=0)
-            await rewrapping.run(who, Selection(bucket.scope_id, bucket.bucket_id))
 
     # --- end
 

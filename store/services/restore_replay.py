@@ -2,8 +2,8 @@
 
 Parts without a row were lost, and are kept as such; so are leaves of parts that a writer, who still had them in the
 queue, has written again: another leaf counts then. Purged parts are closed and marked again, whatever holds say by
-now: that they were destroyed has been published. Buckets expire, holds are placed and released, sources closed and
-opened. A run that was closed is closed again, of what there is; what its first account was made of is lost.
+now: that they were destroyed has been published. Buckets expire as they did, holds are placed and released, sources
+closed and opened. A run that was closed is closed again, of what there is; what its first account was made of is lost.
 
 How far it is goes with each transaction, so that whoever dies is followed by somebody who goes on there.
 """
@@ -22,6 +22,7 @@ from store.keyring import Keyring
 from store.services import marks
 from store.services.destroying import MARKED, leave_marks
 from store.services.restore_copy import Said, said
+from store.services.restore_expiry import ExpiryAgain
 from store.tables import holds, log, purging, restores, tombstones
 from store.tables.log import Entry
 from store.tables.operator_actions import STORE_WIDE
@@ -41,6 +42,7 @@ class Replay:
     def __init__(self, database: Database, keyring: Keyring) -> None:
         self._database = database
         self._keyring = keyring
+        self._expiry = ExpiryAgain(database, keyring)
 
     async def run(self, restore: RestoreRow) -> None:
         """Replay what was not replayed yet."""
@@ -69,6 +71,8 @@ class Replay:
 
     async def _happened(self, entry: Entry) -> None:
         told = said(entry.leaf)
+        if told.k == "expire" and told.b is not None:
+            await self._expiry.move(entry.scope_id, told.b)
         async with self._database.transaction() as connection:
             changed = await self._one(connection, entry.scope_id, told)
             await restores.replayed(connection, entry.idx + 1, changed)
@@ -78,7 +82,11 @@ class Replay:
             return _AS_IT_WAS
         if told.k == "purge" and told.p is not None:
             return await self._purged(connection, scope, told.p, Reason(told.w or ""))
-        return _UNKNOWN if scope == STORE_WIDE else await _of_scope(connection, scope, told)
+        if scope == STORE_WIDE:
+            return _UNKNOWN
+        if told.k == "expire" and told.b is not None:
+            return Changed(expired=await self._expiry.expire(connection, scope, told.b, told.t))
+        return await _of_scope(connection, scope, told)
 
     async def _purged(self, connection: Connection, scope: UUID, evidence: UUID, reason: Reason) -> Changed:
         target = await purging.part_of(connection, scope, evidence)
@@ -106,8 +114,6 @@ class Replay:
 
 
 async def _of_scope(connection: Connection, scope: UUID, told: Said) -> Changed:
-    if told.k == "expire" and told.b is not None:
-        return Changed(expired=await restores.expire(connection, (scope, told.b), told.t))
     if told.k == "close" and told.r is not None:
         return Changed(closed=await restores.end_run(connection, (scope, told.r), told.t))
     if told.k == "revoke" and told.si is not None:

@@ -178,6 +178,11 @@ async def purge_lost(connection: Connection, key: Key, reason: Reason) -> bool:
     return await connection.fetchval(_SQL["purge_lost"], *key, reason.value) is not None
 
 
+async def keys_of(connection: Connection, key: Key) -> list[UUID]:
+    """Return the ids of the keys that wrap secrets of a bucket, or did."""
+    return [row["key_id"] for row in await connection.fetch(_SQL["keys_of"], *key)]
+
+
 async def expire(connection: Connection, key: Key, at: int) -> bool:
     """Mark a live bucket expired; False where there is none."""
     return await connection.fetchval(_SQL["expire"], *key, at) is not None

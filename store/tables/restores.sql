@@ -100,6 +100,11 @@ RETURNING l.evidence
 -- name: purge_lost a part without a row was purged
 UPDATE lost_evidence SET purge_reason = $3 WHERE scope_id = $1 AND evidence = $2 AND purge_reason IS NULL RETURNING evidence
 
+-- name: keys_of the keys that wrap secrets of a bucket, or did
+SELECT unnest(array_remove(ARRAY[bucket_id, key_id, old_key_id], NULL)) AS key_id
+FROM buckets
+WHERE scope_id = $1 AND bucket_id = $2
+
 -- name: expire a bucket expired; waits for whoever writes into it
 UPDATE buckets SET state = 'expired', expired_at = to_timestamp($3::bigint)
 WHERE scope_id = $1 AND bucket_id = $2 AND state = 'live' AND span_start IS NOT NULL

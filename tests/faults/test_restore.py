@@ -13,6 +13,7 @@ import pytest
 from policies.kinds import Role
 from policies.reasons import Reason
 from store.errors import Conflict
+from store.services.expiry import Expiry
 from store.services.rewrapping import Rewrapping, Selection
 from tests.integration.test_restore import SECRET, post, read, stored
 from tests.support import log
@@ -68,7 +69,10 @@ async def span_of(back: Back, evidence: str) -> datetime:
 
 async def opened_by_force(back: Back) -> None:
     """Let readers in without a replay."""
-    await execute(back.way.url, "UPDATE log_state SET stop = NULL, stopped_at = NULL, compared_at = now()")
+    await execute(
+        back.way.url,
+        "UPDATE log_state SET stop = NULL, stopped_at = NULL, compared_at = now(), compared_on = this_database()",
+    )
     await asyncio.sleep(1.1)
 
 
@@ -109,6 +113,48 @@ async def test_what_expired_after_the_backup_has_expired_and_opens_with_no_key_e
         await back.go_back()
     await end_span(way.url, span)
     assert await back.restore()
+
+
+async def test_what_was_held_when_its_bucket_expired_survives_the_replay_while_its_key_is_there(
+    back, monkeypatch: pytest.MonkeyPatch
+):
+    way = back.way
+    runtime = await way.runtime(of=await way.scope())
+    sibling, _ = await stored(way, runtime, "x-sibling")
+    held, _ = await stored(way, runtime, "x-held")
+    await back.publish()
+    for role in (Role.CUSTODIAN, Role.REVIEWER):
+        await way.key(role, runtime.scope)
+    await back.backup()
+    # After the backup, as its leaf tells.
+    await post(way, runtime, "/v1/holds", part=held, reason="matter 7")
+    span = await span_of(back, held)
+    await end_span(way.url, span)
+    assert await back.round() is None
+
+    async def dies(*_: object) -> None:
+        raise Conflict(Reason.IDENTITY_CONFLICT, "killed")
+
+    # The duty dies once the bucket is marked: its partition and its key are still there.
+    with monkeypatch.context() as killed:
+        killed.setattr(Expiry, "_drop", dies)
+        assert (await way.duties.perform("expiry")).failed
+    await back.publish()
+
+    await back.go_back()
+    await end_span(way.url, span)
+    assert await scalar(way.url, "SELECT count(*) FROM holds") == 0
+    assert await back.restore()
+    custodian = {"Custody-Purpose": "matter 7"}
+    answer = await way.get(f"/v1/parts/{held}/content", runtime, Role.CUSTODIAN, headers=custodian)
+    assert (answer.status_code, answer.content) == (200, SECRET)
+    assert await read(way, runtime, held) == (403, "expired_held")
+    assert await read(way, runtime, sibling) == (410, "retention_expired")
+    assert await scalar(way.url, "SELECT array_agg(evidence::text) FROM bodies") == [held]
+    states = "SELECT string_agg(DISTINCT state, ' ') FROM buckets WHERE span_start = $1"
+    assert await scalar(way.url, states, span) == "destroyed"
+    await back.publish()
+    assert (await back.verified()).faults == []
 
 
 async def test_sources_runs_and_captures_of_the_time_between(back):
