@@ -16,10 +16,10 @@ from policies.outcomes import Account, reconcile
 from policies.reasons import Reason
 from policies.sequences import SequenceSet
 from store import ids
-from store.clock import monotonic
 from store.commitments import close_bytes, close_commitment, leaf
 from store.db import Connection, Database
 from store.services import gap_records
+from store.services.duties import Budget
 from store.services.gap_records import Gap
 from store.tables import closings, gaps, leases, log_queue, runs, sessions
 from store.tables.closings import Due
@@ -68,17 +68,23 @@ class Accounts:
     database: Database
 
     async def run(self) -> Mapping[str, int]:
-        """Account for them again, scope by scope, as far as the time allows."""
-        again, stop_at, after = 0, monotonic() + _BUDGET_S, (_NONE, _NONE)
-        since = await self._since()
-        while monotonic() < stop_at:
+        """Account for them again by key, as far as the time allows; the next run goes on from there."""
+        again, budget, over = 0, Budget(_BUDGET_S), False
+        async with self.database.connection() as connection:
+            place = await leases.place(connection, DUTY)
+        since, after = await self._beginning() if place is None else _read(place)
+        while not over:
             async with self.database.connection() as connection:
                 due = await closings.due_again(connection, since, after, _RUNS)
             for each in due:
                 again += await self._again(each)
                 after = each.scope_id, each.run_uid
-            if len(due) < _RUNS:
+            over = len(due) < _RUNS
+            if budget.over:
                 break
+        if not over or place is not None:
+            async with self.database.connection() as connection:
+                await leases.keep_place(connection, DUTY, None if over else _written(since, after))
         return {"again": again}
 
     async def _again(self, due: Due) -> bool:
@@ -88,11 +94,24 @@ class Accounts:
                 return False
             return await close_again(connection, due.scope_id, row)
 
-    async def _since(self) -> datetime:
+    async def _beginning(self) -> "_Place":
+        """Return since when gaps are looked for, and before which run."""
         async with self.database.connection() as connection:
             rows = [row for row in await leases.all_leases(connection) if row.duty == DUTY]
         before = rows[0].last_success if rows else None
-        return _BEGINNING if before is None else before - _LOOK_BACK
+        return (_BEGINNING if before is None else before - _LOOK_BACK), (_NONE, _NONE)
+
+
+_Place = tuple[datetime, tuple[UUID, UUID]]
+
+
+def _written(since: datetime, after: tuple[UUID, UUID]) -> str:
+    return f"{since.isoformat()} {after[0].hex} {after[1].hex}"
+
+
+def _read(place: str) -> _Place:
+    since, scope, run = place.split()
+    return datetime.fromisoformat(since), (UUID(scope), UUID(run))
 
 
 Numbers = Mapping[str, SequenceSet]

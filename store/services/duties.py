@@ -136,6 +136,30 @@ def _log(outcome: Outcome, took_s: float) -> None:
     )  # fmt: skip
 
 
+class Budget:
+    """The time that one run of a duty has; who takes a part of what is left leaves the rest to the steps after it."""
+
+    __slots__ = ("_until",)
+
+    def __init__(self, seconds: float) -> None:
+        """Begin now."""
+        self._until = monotonic() + seconds
+
+    @property
+    def left_s(self) -> float:
+        """Return what is left, which is never less than nothing."""
+        return max(0.0, self._until - monotonic())
+
+    @property
+    def over(self) -> bool:
+        """Say whether nothing is left."""
+        return monotonic() >= self._until
+
+    def part(self, of: int) -> "Budget":
+        """Return one of so many parts of what is left."""
+        return Budget(self.left_s / of)
+
+
 async def each_within(budget_s: float, step: Callable[[], Awaitable[int]]) -> int:
     """Repeat a step until it does nothing more or the time is used up; return how much it did."""
     done, until = 0, monotonic() + budget_s

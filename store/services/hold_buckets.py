@@ -20,7 +20,7 @@ from store.errors import Corrupt, Unavailable
 from store.keyring import Keyring
 from store.logging import logger
 from store.services import wrapping
-from store.services.duties import each_within
+from store.services.duties import Budget, each_within
 from store.tables import held_bodies
 from store.tables.held_bodies import HoldBucket, Wrapped
 
@@ -65,15 +65,16 @@ async def move_some(
     return len(found)
 
 
-async def change_keys(database: Database, keyring: Keyring) -> int:
+async def change_keys(database: Database, keyring: Keyring, budget: Budget | None = None) -> int:
     """Change the keys of those of which something was destroyed; return how many old keys are gone."""
+    budget = budget or Budget(_BUDGET_S)
     async with database.connection() as connection:
         stale = await held_bodies.stale(connection)
     for bucket in stale:
         await _make(database, keyring, bucket.scope_id, bucket)
     async with database.connection() as connection:
         retired = await held_bodies.retired(connection)
-    return sum([await _empty(database, keyring, bucket) for bucket in retired])
+    return sum([await _empty(database, keyring, bucket, budget) for bucket in retired])
 
 
 async def _make(database: Database, keyring: Keyring, scope: UUID, in_place_of: HoldBucket | None) -> bool:
@@ -88,9 +89,9 @@ async def _make(database: Database, keyring: Keyring, scope: UUID, in_place_of: 
     return made
 
 
-async def _empty(database: Database, keyring: Keyring, bucket: HoldBucket) -> bool:
-    """Wrap for the live one what a retired one still wraps, then destroy its key."""
-    await each_within(_BUDGET_S, partial(_wrap_some, database, keyring, bucket))
+async def _empty(database: Database, keyring: Keyring, bucket: HoldBucket, budget: Budget) -> bool:
+    """Wrap for the live one what a retired one still wraps, then destroy its key; as far as the time allows."""
+    await each_within(budget.left_s, partial(_wrap_some, database, keyring, bucket))
     async with database.connection() as connection:
         if await held_bodies.left_in(connection, bucket):
             return False

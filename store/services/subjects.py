@@ -2,13 +2,14 @@
 
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 from policies.reasons import Reason
 from store.db import Database
 from store.errors import Unavailable
 from store.logging import logger
 from store.queue import Queue, RunKey
-from store.services.duties import each_within
+from store.services.duties import Budget, each_within
 from store.tables import subjects
 from store.tables.subjects import Subject
 
@@ -16,18 +17,19 @@ _RUNS: Final = 200
 _BUDGET_S: Final = 10.0
 
 
-async def close(database: Database, queue: Queue, subject: Subject) -> None:
+async def close(database: Database, queue: Queue, subject: Subject, budget: Budget | None = None) -> None:
     """Erase the runs, a few at a time, and drop their labels; what takes too long is continued by the duty."""
-    await each_within(_BUDGET_S, partial(_close_some, database, queue, subject))
-    await each_within(_BUDGET_S, partial(_clear_some, database, subject))
+    budget = budget or Budget(2 * _BUDGET_S)
+    await each_within(budget.left_s / 2, partial(_close_some, database, queue, subject))
+    await each_within(budget.left_s, partial(_clear_some, database, subject))
 
 
-async def close_rest(database: Database, queue: Queue) -> None:
-    """Continue what was begun, and drop labels that a hold kept."""
+async def close_rest(database: Database, queue: Queue, after: UUID, budget: Budget) -> None:
+    """Continue what was begun, and drop labels that a hold kept; the scopes beyond `after` come first."""
     async with database.connection() as connection:
         found = await subjects.open_subjects(connection)
-    for subject in found:
-        await close(database, queue, subject)
+    for subject in sorted(found, key=lambda each: each.scope_id <= after):
+        await close(database, queue, subject, budget.part(2))
 
 
 async def tell_queue(queue: Queue, key: RunKey) -> None:

@@ -72,11 +72,11 @@ async def move(connection: Connection, span_start: datetime, scope: UUID, bodies
     await connection.execute(_SQL["follow_bodies"], scope, evidence)
 
 
-async def overdue(connection: Connection, limit: int) -> list[Target]:
+async def overdue(connection: Connection, scope: UUID, limit: int) -> list[Target]:
     """Return parts that a hold kept beyond their bucket and that nothing holds any more."""
     return [
         Target(row["scope_id"], row["run_uid"], row["evidence"], row["bucket_id"])
-        for row in await connection.fetch(_SQL["overdue"], limit)
+        for row in await connection.fetch(_SQL["overdue"], scope, limit)
     ]
 
 

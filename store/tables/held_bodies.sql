@@ -53,12 +53,13 @@ WHERE b.span_start = $1 AND b.scope_id = $2 AND b.evidence = w.evidence
 -- name: follow_bodies where these parts' bodies lie from now on
 UPDATE parts SET span_start = '9999-01-01 00:00:00+00' WHERE scope_id = $1 AND evidence = ANY($2::uuid[])
 
--- name: overdue parts that a hold kept beyond their bucket and that nothing holds any more; a scope that is held as a whole has
--- none, and may have millions to be asked about: it is left out first, whatever the planner thinks
+-- name: overdue parts of a scope that a hold kept beyond their bucket and that nothing holds any more; a scope that is held as a
+-- whole has none, and may have millions to be asked about: that is asked first, whatever the planner thinks
 WITH free AS MATERIALIZED (
     SELECT s.scope_id
     FROM scopes s
-    WHERE NOT EXISTS (SELECT 1 FROM holds h WHERE h.scope_id = s.scope_id AND h.ended_at IS NULL AND h.reach = 'scope'))
+    WHERE s.scope_id = $1
+      AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.scope_id = s.scope_id AND h.ended_at IS NULL AND h.reach = 'scope'))
 SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id
 FROM free s
 CROSS JOIN LATERAL (
@@ -66,10 +67,10 @@ CROSS JOIN LATERAL (
     FROM parts p
     WHERE p.scope_id = s.scope_id AND p.span_start = '9999-01-01 00:00:00+00' AND p.state = 'stored' AND p.purge_reason IS NULL
       AND NOT is_held(p.scope_id, p.run_uid, p.evidence)
-    LIMIT $1
+    LIMIT $2
 ) AS p
-ORDER BY p.scope_id, p.run_uid
-LIMIT $1
+ORDER BY p.run_uid
+LIMIT $2
 
 -- name: set_stale something of these buckets was destroyed: their keys are to be changed
 UPDATE buckets SET stale_at = coalesce(stale_at, now())

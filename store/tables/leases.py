@@ -77,3 +77,14 @@ async def paced_at(connection: Connection, duty: str) -> datetime | None:
 async def pace(connection: Connection, duty: str) -> None:
     """Remember that the duty let something go just now."""
     await connection.execute(_SQL["pace"], duty)
+
+
+async def place(connection: Connection, duty: str) -> str | None:
+    """Return how far the duty came, in its own words; None where it came to the end, or never began."""
+    value: str | None = await connection.fetchval(_SQL["place"], duty)
+    return value
+
+
+async def keep_place(connection: Connection, duty: str, at: str | None) -> None:
+    """Remember how far the duty came."""
+    await connection.execute(_SQL["keep_place"], duty, at)

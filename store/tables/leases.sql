@@ -38,3 +38,10 @@ SELECT paced_at FROM leases WHERE duty = $1
 -- name: pace remember that this duty let something go just now
 INSERT INTO leases (duty, paced_at) VALUES ($1, now())
 ON CONFLICT ON CONSTRAINT leases_pkey DO UPDATE SET paced_at = now()
+
+-- name: place how far a duty came that goes through more than one run has time for
+SELECT place FROM leases WHERE duty = $1
+
+-- name: keep_place remember how far this duty came; null: to the end
+INSERT INTO leases (duty, place) VALUES ($1, $2)
+ON CONFLICT ON CONSTRAINT leases_pkey DO UPDATE SET place = excluded.place

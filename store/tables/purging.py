@@ -105,9 +105,14 @@ async def part_named(
     return None if row is None else _target(row)
 
 
-async def of_erasures(connection: Connection, limit: int) -> list[Target]:
+async def scopes_due(connection: Connection, until: datetime) -> list[UUID]:
+    """Return the scopes in which something may be to be destroyed, or is on its way out, in the order of their ids."""
+    return [row["scope_id"] for row in await connection.fetch(_SQL["scopes_due"], until)]
+
+
+async def of_erasures(connection: Connection, scope: UUID, limit: int) -> list[Target]:
     """Return parts whose erasure was asked for, alone or with others, and which nothing holds."""
-    return [_target(row) for row in await connection.fetch(_SQL["of_erasures"], limit)]
+    return [_target(row) for row in await connection.fetch(_SQL["of_erasures"], scope, limit)]
 
 
 async def close(connection: Connection, scope: UUID, run: UUID, evidence: Sequence[UUID]) -> None:
@@ -115,9 +120,11 @@ async def close(connection: Connection, scope: UUID, run: UUID, evidence: Sequen
     await connection.execute(_SQL["close"], scope, run, list(evidence))
 
 
-async def of_shortened_runs(connection: Connection, until: datetime, limit: int) -> list[Target]:
+async def of_shortened_runs(
+    connection: Connection, scope: UUID, limit: int, until: datetime
+) -> list[Target]:
     """Return parts whose run expired by then, and whose bucket does so a whole span or more later; no held ones."""
-    return [_target(row) for row in await connection.fetch(_SQL["of_shortened_runs"], limit, until)]
+    return [_target(row) for row in await connection.fetch(_SQL["of_shortened_runs"], scope, limit, until)]
 
 
 async def shortened_done(connection: Connection, quiet_s: float) -> None:
@@ -125,11 +132,10 @@ async def shortened_done(connection: Connection, quiet_s: float) -> None:
     await connection.execute(_SQL["shortened_done"], quiet_s)
 
 
-async def closed_sources(connection: Connection) -> list[ClosedSource]:
+async def closed_sources(connection: Connection, scope: UUID) -> list[ClosedSource]:
     """Return sources and versions that are closed and whose parts were not destroyed yet."""
-    rows = await connection.fetch(_SQL["revoked_sources"]) + await connection.fetch(
-        _SQL["withdrawn_versions"]
-    )
+    rows = await connection.fetch(_SQL["revoked_sources"], scope)
+    rows += await connection.fetch(_SQL["withdrawn_versions"], scope)
     return [
         ClosedSource(
             row["scope_id"], row["source"], row["version"], row["closed_at"], row["policy"], row["now"]

@@ -27,26 +27,37 @@ SELECT scope_id, run_uid, evidence, bucket_id
 FROM parts
 WHERE scope_id = $1 AND run_uid = $2 AND exchange = $3 AND attempt = $4 AND kind = $5
 
--- name: of_erasures parts whose erasure was asked for and which nothing holds, those first that were asked for first
+-- name: scopes_due scopes in which something may be to be destroyed, by the clock up to `$1` or whenever; in the order of their ids
+SELECT s.scope_id
+FROM scopes s
+WHERE EXISTS (SELECT 1 FROM erasures e WHERE e.scope_id = s.scope_id AND e.state <> 'purged')
+   OR EXISTS (SELECT 1 FROM parts p WHERE p.scope_id = s.scope_id AND p.state = 'purging')
+   OR EXISTS (SELECT 1 FROM parts p WHERE p.scope_id = s.scope_id AND p.span_start = '9999-01-01 00:00:00+00')
+   OR EXISTS (SELECT 1 FROM sources c WHERE c.scope_id = s.scope_id AND c.revoked_at IS NOT NULL AND NOT c.destroyed)
+   OR EXISTS (SELECT 1 FROM source_versions v WHERE v.scope_id = s.scope_id AND v.withdrawn_at IS NOT NULL AND NOT v.destroyed)
+   OR EXISTS (SELECT 1 FROM runs r WHERE r.scope_id = s.scope_id AND r.destroy_from <= $1)
+ORDER BY s.scope_id
+
+-- name: of_erasures parts of a scope whose erasure was asked for and which nothing holds, those first that were asked for first
 SELECT p.scope_id, p.run_uid, p.evidence, q.bucket_id
 FROM erasures e
 CROSS JOIN LATERAL (
     SELECT p.scope_id, p.run_uid, p.evidence
     FROM erasure_parts(e) AS p
     WHERE p.state IN ('stored', 'lost_in_restore') AND NOT is_held(p.scope_id, p.run_uid, p.evidence)
-    LIMIT $1
+    LIMIT $2
 ) AS p
 JOIN parts q ON q.scope_id = p.scope_id AND q.evidence = p.evidence
-WHERE e.state <> 'purged'
-ORDER BY e.scope_id, e.requested_at
-LIMIT $1
+WHERE e.scope_id = $1 AND e.state <> 'purged'
+ORDER BY e.requested_at
+LIMIT $2
 
 -- name: close parts of one locked run whose erasure a hold defers: from the commit on they are refused
 UPDATE parts SET purge_reason = 'erased'
 WHERE scope_id = $1 AND run_uid = $2 AND evidence = ANY($3::uuid[]) AND state IN ('stored', 'lost_in_restore')
   AND purge_reason IS NULL
 
--- name: of_shortened_runs parts in a bucket that expires a whole span or more after their run, which was shortened since
+-- name: of_shortened_runs parts of a scope in a bucket that expires a whole span or more after their run, which was shortened since
 SELECT r.scope_id, r.run_uid, p.evidence, p.bucket_id
 FROM runs r
 CROSS JOIN LATERAL (
@@ -54,11 +65,11 @@ CROSS JOIN LATERAL (
     FROM parts p JOIN buckets b ON b.scope_id = p.scope_id AND b.bucket_id = p.bucket_id
     WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid AND p.state = 'stored'
       AND b.state = 'live' AND b.span_start > r.retain_until AND NOT is_held(p.scope_id, p.run_uid, p.evidence)
-    LIMIT $1
+    LIMIT $2
 ) AS p
-WHERE r.destroy_from <= $2
-ORDER BY r.destroy_from, r.scope_id, r.run_uid
-LIMIT $1
+WHERE r.scope_id = $1 AND r.destroy_from <= $3
+ORDER BY r.destroy_from, r.run_uid
+LIMIT $2
 
 -- name: shortened_done held ones included: runs of which no such part is left, nor can come: their last writer is done long ago
 UPDATE runs r SET destroy_from = NULL
@@ -68,17 +79,17 @@ WHERE r.destroy_from <= now() - make_interval(secs => $1)
       WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid AND p.state = 'stored'
         AND b.state = 'live' AND b.span_start > r.retain_until)
 
--- name: revoked_sources whole sources that are closed, with the policy of their scope
+-- name: revoked_sources whole sources of a scope that are closed, with its policy
 SELECT s.scope_id, s.source, NULL::integer AS version, s.revoked_at AS closed_at, c.policy::text AS policy, now() AS now
 FROM sources s JOIN scopes c ON c.scope_id = s.scope_id
-WHERE s.revoked_at IS NOT NULL AND NOT s.destroyed
-ORDER BY s.scope_id, s.source
+WHERE s.scope_id = $1 AND s.revoked_at IS NOT NULL AND NOT s.destroyed
+ORDER BY s.source
 
--- name: withdrawn_versions versions of sources that are closed, with the policy of their scope
+-- name: withdrawn_versions versions of sources of a scope that are closed, with its policy
 SELECT v.scope_id, v.source, v.version, v.withdrawn_at AS closed_at, c.policy::text AS policy, now() AS now
 FROM source_versions v JOIN scopes c ON c.scope_id = v.scope_id
-WHERE v.withdrawn_at IS NOT NULL AND NOT v.destroyed
-ORDER BY v.scope_id, v.source, v.version
+WHERE v.scope_id = $1 AND v.withdrawn_at IS NOT NULL AND NOT v.destroyed
+ORDER BY v.source, v.version
 
 -- name: of_source parts that depend on a source, on any of its versions or none, and have not gone with their bucket; $4 also held ones
 SELECT p.scope_id, p.run_uid, p.evidence, p.bucket_id

@@ -131,3 +131,32 @@ async def test_many_runs_are_gone_through(
         await gap_comes(database_url, (run[0], other), 1)
     assert await Accounts(database).run() == {"again": 5}
     assert await scalar(database_url, "SELECT count(*) FROM closings") == 6
+
+
+async def test_what_there_was_no_time_for_is_begun_with_by_the_next_run(
+    database_url: str, database: Database, run: tuple[UUID, UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accounting, "_RUNS", 1)
+    monkeypatch.setattr(accounting, "_BUDGET_S", 0.0)
+    for number in range(3):
+        other = await new_run(
+            database_url, run[0], retain_until=datetime.now(UTC) + timedelta(days=9), run=f"o-{number}"
+        )
+        await execute(
+            database_url,
+            "UPDATE runs SET state = 'closed', closed_at = now() - interval '2 days' WHERE run_uid = $1",
+            other,
+        )
+        await gap_comes(database_url, (run[0], other), 1)
+    for _ in range(3):
+        assert await Accounts(database).run() == {"again": 1}
+        # Days later: how far was looked back stays until all was looked at.
+        await execute(
+            database_url,
+            "UPDATE leases SET last_success = now() + interval '3 days' WHERE duty = $1",
+            accounting.DUTY,
+        )
+    assert await scalar(database_url, "SELECT count(DISTINCT run_uid) FROM closings") == 4
+    assert await scalar(database_url, "SELECT place IS NOT NULL FROM leases")
+    assert await Accounts(database).run() == {"again": 0}
+    assert await scalar(database_url, "SELECT place IS NULL FROM leases")

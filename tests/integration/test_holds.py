@@ -227,7 +227,8 @@ async def test_rows_without_a_body_hide_nothing_that_is_held(
     monkeypatch.setattr("store.services.hold_buckets.BATCH", 2)
     monkeypatch.setattr("store.services.expiry.BATCH", 2)
     secrets = [*await sealed_parts(database_url, keyring, scope, await _run(database_url, scope), 6)]
-    await holds.place(scope, {"run": OnRun("r-1"), "scope": OnScope()}[reach], "matter 7", "op")
+    on: On = OnRun("r-1") if reach == "run" else OnScope()
+    await holds.place(scope, on, "matter 7", "op")
     torn, kept = secrets[:4], secrets[4:]
     # Somebody took some bodies away; others lie where their parts do not say.
     await execute(database_url, "DELETE FROM bodies WHERE evidence = ANY($1)", torn[:2])

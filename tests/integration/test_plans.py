@@ -212,22 +212,22 @@ async def test_the_purge_looks_at_few_parts_of_the_first_runs_that_were_shortene
         "UPDATE runs SET retain_until = now() - interval '30 days', narrowed_at = now(),"
         " destroy_from = CASE WHEN run LIKE '%7' THEN now() - interval '1 minute' END",
     )
-    plan = await seeded.plan(PURGING["of_shortened_runs"], 50, datetime.now(UTC))
-    assert "runs_shortened" in plan, plan
+    plan = await seeded.plan(PURGING["of_shortened_runs"], seeded.scope, 50, datetime.now(UTC))
+    assert "runs_shortened_in_scope" in plan, plan
     assert not scans(plan), plan
     assert most_rows(plan) <= 100, plan
 
 
 async def test_the_purge_asks_of_no_part_of_a_scope_that_is_held_as_a_whole(seeded):
     await execute(seeded.url, "UPDATE parts SET span_start = '9999-01-01 00:00:00+00'")
-    free = most_rows(await seeded.plan(HELD["overdue"], 20))
+    free = most_rows(await seeded.plan(HELD["overdue"], seeded.scope, 20))
     await execute(
         seeded.url,
         "INSERT INTO holds (scope_id, hold_id, reach, answer, placed_by) VALUES ($1, $2, 'scope', 'placed', 'op')",
         seeded.scope,
         NIL,
     )
-    held = await seeded.plan(HELD["overdue"], 20)
+    held = await seeded.plan(HELD["overdue"], seeded.scope, 20)
     assert free == 20
     assert re.search(r"on parts p \(never executed\)", held), held
 

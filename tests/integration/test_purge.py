@@ -16,8 +16,7 @@ from store.db import SERVICE_ROLE, Database
 from store.errors import NotFound, Unavailable
 from store.keyring import Keyring
 from store.queue import PartFrame, Queue, RunKey
-from store.services import marks
-from store.services import purge as service
+from store.services import acknowledging, marks
 from store.services.buckets import ensure_buckets, when_unlocked
 from store.services.erasures import Erasures, Named, StoredPart, WholeRun
 from store.services.purge import Purge
@@ -509,7 +508,7 @@ async def test_a_crash_at_any_step_leaves_it_refused_and_is_continued(
     places = {
         "leave": tombstones,
         "copy": log_queue,
-        "reclaim_space": service,
+        "reclaim_space": acknowledging,
         "rewrite_file": queue,
         "set_cleared": table,
         "settle": table,
@@ -591,7 +590,7 @@ async def test_what_another_purger_deleted_and_left_is_in_no_file_either(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(service, "reclaim_space", crash)
+        patch.setattr(acknowledging, "reclaim_space", crash)
         with pytest.raises(ZeroDivisionError):
             await purge.run()
 
@@ -639,3 +638,54 @@ async def _drain(redis_url: str) -> None:
     """Take out everything that waits, as if a writer had refused it."""
     async with redis.asyncio.Redis.from_url(redis_url) as client:
         await client.delete("custody:{q0}:entries")
+
+
+async def test_scopes_take_turns_and_the_next_run_begins_where_the_last_one_came_to(
+    scope: UUID,
+    purge: Purge,
+    erasures: Erasures,
+    keyring: Keyring,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scopes = sorted([scope, await new_scope(database_url), await new_scope(database_url)])
+    await ensure_buckets(purge.database, keyring, span_s=DAY)
+    for each in scopes:
+        await new_parts(database_url, each, await _run(database_url, each, name="r-1"), 3)
+        await erasures.ask(each, WholeRun("r-1"), "op")
+    # One turn of one scope is all that there is time for, and a batch is one part.
+    monkeypatch.setattr("store.services.purge._BUDGET_S", 0.0)
+    monkeypatch.setattr("store.services.purge._TARGETS", 1)
+
+    gone = []
+    for _ in range(4):
+        counts = await purge.run()
+        assert (counts["erased"], counts["bodies"], counts["purged"]) == (1, 1, 1)
+        gone.append(
+            [
+                await scalar(
+                    database_url,
+                    "SELECT count(*) FROM parts WHERE scope_id = $1 AND state = 'purged'",
+                    each,
+                )
+                for each in scopes
+            ]
+        )
+
+    assert gone == [[1, 0, 0], [1, 1, 0], [1, 1, 1], [2, 1, 1]]
+
+
+async def test_much_that_is_to_be_destroyed_keeps_nothing_from_being_answered(
+    scope: UUID, purge: Purge, erasures: Erasures, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (evidence,) = await new_parts(database_url, scope, await _run(database_url, scope, name="r-1"))
+    await new_parts(database_url, scope, await _run(database_url, scope, name="r-much"), 50)
+    asked = await erasures.ask(scope, StoredPart(evidence), "op")
+    await erasures.ask(scope, WholeRun("r-much"), "op")
+    monkeypatch.setattr("store.services.purge._BUDGET_S", 0.0)
+    monkeypatch.setattr("store.services.purge._TARGETS", 5)
+
+    await purge.run()
+
+    assert (await erasures.one(scope, asked.erasure_id)).state == "purged"
+    assert await _states(database_url) == {"purged": 6, "stored": 45}
