@@ -27,6 +27,8 @@ def take_all(choice: ChoiceDraft, pieces: Any, path: tuple[Step, ...], *, stream
         return
     touched: set[int] = set()
     for at, piece in enumerate(pieces):
+        if streamed and _goes_on(choice, piece):
+            continue
         if isinstance(piece, dict):
             _take(choice, piece, (*path, at), touched, streamed=streamed)
         else:
@@ -40,6 +42,20 @@ def take_function(choice: ChoiceDraft, function: Any, path: tuple[Step, ...]) ->
         call = choice.call(("function_call",))
         call.name = call.name or _text(function.get("name"))
         _add(choice, call, function, "arguments", path, {})
+
+
+def _goes_on(choice: ChoiceDraft, piece: Any) -> bool:
+    """Take what most pieces are: a known index, and text. Others need more thought."""
+    if type(piece) is not dict or len(piece) != len(("index", "function")):
+        return False
+    index, function = piece.get("index"), piece.get("function")
+    if type(index) is not int or type(function) is not dict or len(function) != 1:
+        return False
+    call, text = choice.known(("index", index)), function.get("arguments")
+    if call is None or type(text) is not str:
+        return False
+    choice.draft.add_arguments(call.arguments, text)
+    return True
 
 
 def _take(
@@ -129,9 +145,9 @@ def _odd_first(
 ) -> dict[str, Any]:
     name = function.get("name", _MISSING)
     odd: dict[str, Any] = {}
-    missing = [key for key, value in (("id", given), ("name", name)) if value is _MISSING]
+    missing = tuple(key for key, value in (("id", given), ("name", name)) if value is _MISSING)
     if streamed and index is _MISSING:
-        missing.append("index")
+        missing = (*missing, "index")
     if index is not _MISSING and type(index) is not int:
         odd["index"] = index
     if given is not _MISSING and call_id is None:
@@ -144,7 +160,7 @@ def _odd_first(
 def _odd_later(call: CallDraft, index: object, given: object, function: dict[str, Any]) -> dict[str, Any]:
     odd: dict[str, Any] = {}
     if index is _MISSING:
-        odd["missing"] = ["index"]
+        odd["missing"] = ("index",)
     elif index != call.wire_index or index is None:
         odd["index"] = index
     if given is not _MISSING:
@@ -188,9 +204,9 @@ def _send_along(
     path: tuple[Step, ...],
     inside: str,
 ) -> None:
-    for key in piece.keys() - _KNOWN:
+    for key in (key for key in piece if key not in _KNOWN):
         choice.draft.fact(call.opaque, key, piece[key], (*path, key))
-    for key in function.keys() - _KNOWN_INSIDE:
+    for key in (key for key in function if key not in _KNOWN_INSIDE):
         choice.draft.fact(call.opaque, key, function[key], (*path, inside, key))
 
 

@@ -14,16 +14,21 @@ _TEXT: Final = ("text",)
 _REFUSAL: Final = ("refusal",)
 _REASONING: Final = ("reasoning",)
 # What a chunk may hold besides choices; one with none of these is of a shape that is not known.
-_HEADS: Final = (
-    "usage",
-    "prompt_filter_results",
-    "moderation",
-    "x_groq",
-    "prompt_annotations",
-    "service_tier",
+_HEADS: Final = frozenset(
+    {
+        "choices",
+        "usage",
+        "prompt_filter_results",
+        "moderation",
+        "x_groq",
+        "prompt_annotations",
+        "service_tier",
+    }
 )
 _FACTS: Final = ("prompt_filter_results", "moderation")
-_CHOICE_FACTS: Final = ("content_filter_results", "content_filter_offsets", "content_filter_result")
+_CHOICE_FACTS: Final = frozenset(
+    {"content_filter_results", "content_filter_offsets", "content_filter_result"}
+)
 
 
 def take(draft: Draft, event: dict[str, Any]) -> bool:
@@ -31,7 +36,7 @@ def take(draft: Draft, event: dict[str, Any]) -> bool:
     failed = take_error(draft, event)
     choices = event.get("choices")
     if not isinstance(choices, list):
-        if not failed and not any(key in event for key in _HEADS):
+        if not failed and event.keys().isdisjoint(_HEADS):
             return False
         choices = []
     draft.head(event.get("id"), event.get("model"))
@@ -63,21 +68,21 @@ def _choice(draft: Draft, event: dict[str, Any], path: Path) -> None:
     delta = event.get("delta")
     if isinstance(delta, dict):
         _delta(choice, delta, (*path, "delta"), streamed=True)
-    elif isinstance(event.get("message"), dict):
+    elif isinstance(event.get("message"), dict) and choice.first("message"):
         # Beside a delta some send all of the message so far: that is not read. Here it is all there is.
         _delta(choice, event["message"], (*path, "message"), streamed=False)
     elif isinstance(event.get("text"), str):
         choice.text(_TEXT).words.add(event["text"])
     reason = event.get("finish_reason")
-    if reason is not None:
+    if reason:  # some send "" until they know
         _finish(choice, reason)
-    for key in _CHOICE_FACTS:
-        if key in event:
+    for key in sorted(event.keys() & _CHOICE_FACTS):
+        if event[key]:
             draft.fact(choice.facts, key, event[key], (*path, key))
 
 
 def _finish(choice: ChoiceDraft, reason: object) -> None:
-    choice.finished(str(reason)[:96] if reason != "" else None)
+    choice.finished(str(reason)[:96])
     if choice.finish == ("stop", "stop") and choice.calls:
         choice.draft.note("finish-stop-with-tool-calls")
 

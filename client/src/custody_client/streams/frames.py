@@ -14,6 +14,7 @@ _LARGEST: Final = 24 * 1024 * 1024  # 16 MiB of payload, 128 KiB of headers, and
 _SIZES: Final = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _SIZED: Final = frozenset({6, 7})
 _TEXT: Final = 7
+_KNOWN: Final = 32
 
 
 class Frame(NamedTuple):
@@ -32,6 +33,7 @@ class Frames:
         self._held = 0
         self._wanted = _PRELUDE
         self._skip = 0
+        self._known: dict[bytes, dict[str, str]] = {}
         self.lost = False
         self.damaged = 0
         self.dropped = 0
@@ -91,11 +93,18 @@ class Frames:
 
     def _read(self, frame: bytes, frames: list[Frame]) -> None:
         end = _PRELUDE + int.from_bytes(frame[4:8])
-        headers = _headers(frame[_PRELUDE:end])
+        headers = self._headers(frame[_PRELUDE:end])
         if headers is None:
             self.damaged += 1
         else:
             frames.append(Frame(headers, frame[end:-4]))
+
+    def _headers(self, data: bytes) -> dict[str, str] | None:
+        """Read headers; the same few come again with every frame."""
+        headers = self._known.get(data)
+        if headers is None and (headers := _headers(data)) is not None and len(self._known) < _KNOWN:
+            self._known[data] = headers
+        return headers
 
 
 def _headers(data: bytes) -> dict[str, str] | None:

@@ -10,14 +10,10 @@ from custody_client.streams.items import ItemDraft, ReasoningDraft, TextDraft
 Path = tuple[str | int, ...]
 Event = dict[str, Any]
 
-_HEADS: Final = ("candidates", "promptFeedback", "usageMetadata")
+_HEADS: Final = frozenset({"candidates", "promptFeedback", "usageMetadata"})
 _SERVER_TOOLS: Final = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
-_FACTS: Final = (
-    "finishMessage",
-    "safetyRatings",
-    "citationMetadata",
-    "groundingMetadata",
-    "urlContextMetadata",
+_FACTS: Final = frozenset(
+    {"finishMessage", "safetyRatings", "citationMetadata", "groundingMetadata", "urlContextMetadata"}
 )
 
 
@@ -27,7 +23,7 @@ def take(draft: Draft, event: Event) -> bool:
     if isinstance(event.get("response"), dict):  # as Code Assist wraps it
         event, root = event["response"], ("response",)
     failed = take_error(draft, event)
-    if not any(key in event for key in _HEADS):
+    if event.keys().isdisjoint(_HEADS):
         return failed
     draft.head(event.get("responseId"), event.get("modelVersion"))
     candidates = event.get("candidates")
@@ -62,7 +58,7 @@ def _candidate(draft: Draft, candidate: Event, path: Path) -> None:
         parts = content.get("parts")
         for at, part in enumerate(parts if isinstance(parts, list) else []):
             _part(choice, part, (*path, "content", "parts", at))
-    for key in _FACTS:
+    for key in sorted(candidate.keys() & _FACTS):
         draft.fact(choice.facts, key, candidate.get(key), (*path, key))
     reason = candidate.get("finishReason")
     if reason and reason != "FINISH_REASON_UNSPECIFIED":

@@ -29,6 +29,8 @@ class Lines:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take bytes, give the events that are whole with them."""
+        if self._is_one_event(data):
+            return [(None, data[6:-2])]
         if not self._begun:
             data = self._begin(data)
         if b"\r" in data or self._after_return:
@@ -36,6 +38,20 @@ class Lines:
         if not data:
             return []
         return self._blocks(data)
+
+    def _is_one_event(self, data: bytes) -> bool:
+        """Tell whether this is what most chunks are: one whole event, of one line of data."""
+        return (
+            self._begun
+            and not self._pieces
+            and not self._after_return
+            and data.startswith(b"data: ")
+            and data.find(b"\n") == len(data) - 2
+            and data.endswith(b"\n\n")
+            and b"\r" not in data
+            and len(data) <= self._limit
+            and self._between == b"\n\n"
+        )
 
     def rest(self) -> bytes:
         """Return the bytes that make no whole event so far."""

@@ -41,10 +41,17 @@ _KIMI_CALL: Final = re.compile(
     r"<\|tool_call_begin\|>\s*(.*?)\s*<\|tool_call_argument_begin\|>\s*(.*?)\s*<\|tool_call_end\|>", re.DOTALL
 )
 _MISTRAL_NAME: Final = re.compile(r"\s*([\w.-]{1,128})(?:\[CALL_ID\][\w-]*)?(?:\[ARGS\])?\s*(?=\{)")
+_LLAMA_END: Final = re.compile(r"<\|eo[mt]_id\|>")
 _FENCED: Final = re.compile(r"```json\s*\n(.*?)\n\s*```", re.DOTALL)
 _ANY: Final = re.compile(r"<[|\uff5c\u2016tf/]|\[TOOL_CALLS\]|```json")
 
-_json: Final = json.JSONDecoder(parse_int=str, parse_float=str)
+
+def _digits(_: str) -> int:
+    """Stand for a number of any length: what is wanted of JSON here is names, texts and where it ends."""
+    return 0
+
+
+_json: Final = json.JSONDecoder(parse_int=_digits, parse_float=_digits)
 
 
 def found_in(text: str, limit: int) -> list[Found]:
@@ -145,7 +152,7 @@ def _json_calls(inner: str) -> Calls:
 
 
 def _json_call(text: str) -> tuple[str, str] | None:
-    value = json.loads(text, parse_int=str, parse_float=str)
+    value = json.loads(text, parse_int=_digits, parse_float=_digits)
     function = value.get("function") if isinstance(value.get("function"), dict) else None
     path: tuple[str, ...] = () if function is None else ("function",)
     inside = value if function is None else function
@@ -187,9 +194,11 @@ def _llama(text: str) -> Iterator[Found]:
     if begin < 0:
         return
     inner = begin + len("<|python_tag|>")
-    end = next((at for mark in ("<|eom_id|>", "<|eot_id|>") if (at := text.find(mark, inner)) >= 0), -1)
-    calls = _json_calls(text[inner : len(text) if end < 0 else end])
-    yield Found("llama", begin, len(text) if end < 0 else end, end >= 0 or bool(calls), calls)
+    end = _LLAMA_END.search(text, inner)
+    calls = _json_calls(text[inner : len(text) if end is None else end.start()])
+    yield Found(
+        "llama", begin, len(text) if end is None else end.end(), end is not None or bool(calls), calls
+    )
 
 
 def _deepseek_calls(inner: str) -> Calls:

@@ -14,6 +14,7 @@ Event = dict[str, Any]
 # `ping` keeps the line open; the others are made by the SDK out of events that come as well.
 _SILENT: Final = frozenset({"ping", "text", "input_json", "thinking", "signature", "citation", "compaction"})
 _SERVER_TOOLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+_TOOL_USE: Final = frozenset({"type", "id", "name", "input"})
 _FACTS: Final = ("stop_sequence", "stop_details", "container", "context_management")
 
 
@@ -100,7 +101,7 @@ def _tool_use(choice: ChoiceDraft, at: Any, block: Event, path: Path, *, streame
     call.wire_index = at if type(at) is int and streamed else None
     call.id, call.name = _text(block.get("id")), _text(block.get("name"))
     _input(choice, call, block, path, streamed=streamed)
-    for key in block.keys() - {"type", "id", "name", "input"}:
+    for key in (key for key in block if key not in _TOOL_USE):
         choice.draft.fact(call.opaque, key, block[key], (*path, key))
 
 

@@ -18,7 +18,7 @@ class Cut(Struct, frozen=True):
     sha256: str
 
 
-class Fragment(Struct, frozen=True, omit_defaults=True):
+class Fragment(Struct, frozen=True, omit_defaults=True, gc=False):
     """One piece of a call as it came: `n` characters (code points) of arguments in chunk `seq`.
 
     `n` is null where the arguments were null, and absent where the key was. `index`, `id` and `name` are there only
@@ -31,7 +31,7 @@ class Fragment(Struct, frozen=True, omit_defaults=True):
     index: Any = UNSET
     id: Any = UNSET
     name: Any = UNSET
-    missing: list[str] = []
+    missing: tuple[str, ...] = ()
 
 
 class Arguments(Struct, frozen=True):

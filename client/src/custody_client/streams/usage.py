@@ -66,9 +66,11 @@ class Counts:
         """Read what a provider's object says."""
         if isinstance(usage, dict):
             for name, paths in places.items():
-                number = next((n for path in paths if (n := _number(usage, path)) is not None), None)
-                if number is not None:
-                    self._numbers[name] = number
+                for path in paths:
+                    number = _number(usage, path)
+                    if number is not None:
+                        self._numbers[name] = number
+                        break
 
     def fill(self, usage: object, places: Places) -> None:
         """Read it only as far as nothing is known: a second account of the same."""
@@ -82,5 +84,7 @@ class Counts:
 
 def _number(value: Any, path: tuple[str, ...]) -> int | None:
     for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
+        if type(value) is not dict:
+            return None
+        value = value.get(key)
     return value if type(value) is int else None
