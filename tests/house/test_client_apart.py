@@ -24,7 +24,7 @@ def imported_at_once(path):
     tree.body = [node for node in tree.body if not isinstance(node, lazy)]
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            node.body = [inner for inner in node.body if not isinstance(inner, lazy)]
+            node.body = [inner for inner in node.body if not isinstance(inner, lazy)] or [ast.Pass()]
     return {name.partition(".")[0] for _, name in names_used(ast.unparse(tree))}
 
 
