@@ -1,4 +1,4 @@
-"""Small duties: the months of append-only tables, and which live buckets have their keys."""
+"""Small duties: what goes of append-only tables, and which live buckets have their keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,17 +7,23 @@ from typing import Final
 
 from store.db import Database
 from store.keyring import Keyring
-from store.tables import bucket_keys, exports, months, read_counts, spans
+from store.services.duties import each_within
+from store.tables import bucket_keys, exports, months, publishing, read_counts, spans
 from store.tables.buckets import BucketKey
 
 MONTHS: Final = "months"
 
 _A_MONTH: Final = timedelta(days=31)
+_CHECKPOINTS: Final = 10_000
+_BUDGET_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Months:
-    """Makes the months of `accesses` and `operator_actions` ahead; drops what nobody keeps, and what is as old."""
+    """Makes the months of `accesses` and `operator_actions` ahead; drops what nobody keeps, and what is as old.
+
+    Of checkpoints what nothing needs any more goes too.
+    """
 
     database: Database
 
@@ -33,7 +39,15 @@ class Months:
                 await months.drop(connection, month)
         async with self.database.transaction() as connection:
             forgotten = await exports.forget(connection) + await read_counts.forget(connection)
-        return {"dropped": len(past), "forgotten": forgotten}
+        return {
+            "dropped": len(past),
+            "forgotten": forgotten,
+            "thinned": await each_within(_BUDGET_S, self._thin),
+        }
+
+    async def _thin(self) -> int:
+        async with self.database.connection() as connection:
+            return await publishing.thin_checkpoints(connection, _CHECKPOINTS)
 
 
 @dataclass(frozen=True, slots=True)

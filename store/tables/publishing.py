@@ -38,6 +38,12 @@ async def checkpoints_after(connection: Connection, last: int, limit: int) -> li
     return [(row["size"], row["note"]) for row in rows]
 
 
+async def thin_checkpoints(connection: Connection, limit: int) -> int:
+    """Let checkpoints go that nothing needs any more; return how many went. The database says which."""
+    gone: int = await connection.fetchval(_SQL["thin_checkpoints"], limit)
+    return gone
+
+
 async def agree(connection: Connection, size: int, here: str) -> bool:
     """Say that the mirror agrees, with the database `here`, and is published up to `size`; False once it is stopped."""
     return await connection.fetchval(_SQL["agree"], size, here) is not None

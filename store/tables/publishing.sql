@@ -17,6 +17,9 @@ SELECT note FROM log_checkpoints WHERE size = $1
 -- name: checkpoints_after what was signed, by size
 SELECT size, note FROM log_checkpoints WHERE size > $1 ORDER BY size LIMIT $2
 
+-- name: thin_checkpoints some of those that nothing needs any more, by the owner's rule
+SELECT thin_checkpoints($1)
+
 -- name: agree up to where the log is published, and that the mirror agrees now with the database that was asked, which another one
 -- may have followed since; nothing comes back once it is stopped
 UPDATE log_state SET published_size = greatest(published_size, $1), compared_at = now(), compared_on = $2

@@ -213,10 +213,42 @@ async def test_months_are_made_ahead_and_kept_as_long_as_a_scope_wants(
     await new_scope(database_url)
     await execute(database_url, "SELECT ensure_month('2020-01-01'::date)")
 
-    assert await Months(database).run() == {"dropped": 1, "forgotten": 0}
-    assert await Months(database).run() == {"dropped": 0, "forgotten": 0}
+    assert await Months(database).run() == {"dropped": 1, "forgotten": 0, "thinned": 0}
+    assert await Months(database).run() == {"dropped": 0, "forgotten": 0, "thinned": 0}
     next_month = (datetime.now(UTC).replace(day=1) + timedelta(days=32)).strftime("accesses_%Y_%m")
     assert await scalar(database_url, "SELECT to_regclass($1)::text", next_month) == next_month
+
+
+async def test_of_old_checkpoints_one_an_hour_stays_and_of_those_of_two_days_all(
+    database: Database, database_url: str
+) -> None:
+    # One every ten minutes of four days, the last one a moment ago.
+    await execute(
+        database_url,
+        "INSERT INTO log_checkpoints (size, note, signed_at)"
+        " SELECT 1 + n, 'note', now() + interval '5 minutes' - (576 - n) * interval '10 minutes' FROM generate_series(0, 576) AS n",
+    )
+    await execute(database_url, "UPDATE log_state SET size = 577, published_size = 577, stop = NULL")
+    kept = "SELECT array_agg(size ORDER BY size) FROM log_checkpoints"
+    hourly = await scalar(
+        database_url,
+        "SELECT array_agg(size ORDER BY size) FROM (SELECT max(size) AS size FROM log_checkpoints"
+        " GROUP BY date_trunc('hour', signed_at, 'UTC')) AS last WHERE size <= 288",
+    )
+    everything = await scalar(database_url, kept)
+
+    await execute(database_url, "UPDATE log_state SET stop = 'forked', stopped_at = now()")
+    assert (await Months(database).run())["thinned"] == 0
+    await execute(database_url, "UPDATE log_state SET stop = NULL, stopped_at = NULL")
+    # What was not published is nobody's past yet.
+    await execute(database_url, "UPDATE log_state SET published_size = 1")
+    assert (await Months(database).run())["thinned"] == 0
+    await execute(database_url, "UPDATE log_state SET published_size = 577")
+
+    assert (await Months(database).run())["thinned"] == 288 - len(hourly)
+
+    assert await scalar(database_url, kept) == [*hourly, *everything[288:]]
+    assert (await Months(database).run())["thinned"] == 0
 
 
 @pytest.mark.parametrize("now", ["2031-01-29", "2031-01-31", "2031-12-31", "2032-02-29", "2031-06-01"])
