@@ -226,7 +226,7 @@ async def test_of_old_checkpoints_one_an_hour_stays_and_of_those_of_two_days_all
     await execute(
         database_url,
         "INSERT INTO log_checkpoints (size, note, signed_at)"
-        " SELECT 1 + n, 'note', now() + interval '5 minutes' - (576 - n) * interval '10 minutes' FROM generate_series(0, 576) AS n",
+        " SELECT 1 + n, 'note', now() - (575.5 - n) * interval '10 minutes' FROM generate_series(0, 576) AS n",
     )
     await execute(database_url, "UPDATE log_state SET size = 577, published_size = 577, stop = NULL")
     kept = "SELECT array_agg(size ORDER BY size) FROM log_checkpoints"
