@@ -1,0 +1,157 @@
+"""OpenTelemetry's GenAI completion hook: an environment names it, and no code changes.
+
+    OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=custody
+    CUSTODY_URL, CUSTODY_KEY or CUSTODY_KEY_FILE; CUSTODY_RUN where the program is one run
+
+It is called on the caller's thread when an instrumentation ends a call, also where spans are not sampled and where
+content is kept out of them. It never imports the instrumentation, and never raises.
+"""
+
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any, Final
+
+from custody_client.adapters import around, otel_content
+from custody_client.adapters.calls import current_call, seen
+from custody_client.adapters.faults import harmless
+from custody_client.adapters.outputs import Late
+from custody_client.attempts import Attempt
+from custody_client.client import Custody
+from custody_client.current import current_run
+from custody_client.runs import Run
+from custody_client.settings import LocalPolicy
+from custody_client.words import LOGICAL_REQUEST, OBSERVABLE_OUTPUT
+
+# Where no run is named each trace is one. Nobody says when a trace is over: beyond these, the oldest is closed.
+_TRACES: Final = 256
+
+
+class CompletionHook:
+    """What `opentelemetry_genai_completion_hook` finds under the name `custody`."""
+
+    def __init__(self, custody: Custody | None = None, *, run: Run | None = None) -> None:
+        self._custody = custody or _from_environment()
+        self._named = run or _named(self._custody)
+        self._traces: OrderedDict[str, Run] = OrderedDict()
+        self._lock = Lock()
+
+    def on_completion(
+        self,
+        *,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        system_instruction: Sequence[Any],
+        tool_definitions: Sequence[Any] | None = None,
+        span: Any = None,
+        log_record: Any = None,
+        **_later: object,
+    ) -> None:
+        """Capture both parts of a call that has ended; agents and what another adapter has are passed by."""
+        with harmless("otel"):
+            told = _told(span, log_record)
+            at = None if span is None else around.name_of(span.get_span_context())
+            run = self._run(told, at) if _is_inference(told) else None
+            if run is None or _seen_elsewhere(run, told, at):
+                return
+            exchange = run.exchange(at)
+            attempt = exchange.attempt()
+            admitted = run.admits(LOGICAL_REQUEST), run.admits(OBSERVABLE_OUTPUT)
+            attempt.capture_request(
+                lambda: otel_content.request(inputs, system_instruction, tool_definitions, told)
+            )
+            attempt.capture_output(Late(lambda: otel_content.output(outputs, told)))
+            _settle(attempt, outputs, told, at)
+            place = f"{run.run_id}/exchanges/{exchange.exchange_id}/attempts/{attempt.attempt_id}"
+            self._link(span, place, admitted)
+
+    def _run(self, told: Mapping[str, Any], at: str | None) -> Run | None:
+        if (current := current_run()) is not None:
+            return current
+        if run_id := told.get("custody.run.id"):
+            return self._custody.run(str(run_id))
+        return self._named or (self._of_trace(_trace(at)) if at else None)
+
+    def _of_trace(self, trace: str) -> Run:
+        with self._lock:
+            run = self._traces.pop(trace, None) or self._custody.run(trace)
+            self._traces[trace] = run
+            oldest = self._traces.popitem(last=False)[1] if len(self._traces) > _TRACES else None
+        if oldest is not None:
+            oldest.close()
+        return run
+
+    def _link(self, span: Any, attempt: str, admitted: tuple[bool, bool]) -> None:
+        """Leave the address of what was captured in the span."""
+        if span is None or not span.is_recording():
+            return
+        parts = f"{self._custody.url.rstrip('/')}/v1/runs/{attempt}/parts"
+        names = ("input", LOGICAL_REQUEST), ("output", OBSERVABLE_OUTPUT)
+        for (name, kind), captured in zip(names, admitted, strict=True):
+            if captured:
+                span.set_attribute(f"gen_ai.{name}.messages_ref", f"{parts}/{kind}")
+
+
+def _from_environment() -> Custody:
+    """Take address and key from the environment; CUSTODY_LOCAL=allow lets content wait in memory for its admission."""
+    local = LocalPolicy() if os.environ.get("CUSTODY_LOCAL") == "allow" else None
+    return Custody.from_environment(local=local)
+
+
+def _named(custody: Custody) -> Run | None:
+    """Declare the run that the environment names, long before the first call."""
+    run_id = os.environ.get("CUSTODY_RUN")
+    return custody.run(run_id) if run_id else None
+
+
+def _told(span: Any, log_record: Any) -> dict[str, Any]:
+    """Gather what span and event say of the call; a span that is not sampled says nothing."""
+    told: dict[str, Any] = {}
+    for source in (log_record, span):
+        told |= getattr(source, "attributes", None) or {}
+    return told
+
+
+def _trace(at: str) -> str:
+    return at.partition(":")[0]
+
+
+def _is_inference(told: Mapping[str, Any]) -> bool:
+    operation = told.get("gen_ai.operation.name")
+    return _unsampled_inference() if operation is None else operation in otel_content.INFERENCE
+
+
+def _unsampled_inference() -> bool:
+    """Ask the context, where a span says nothing; instrumentations before 1.3 leave nothing there, and are believed."""
+    invocation = sys.modules.get("opentelemetry.util.genai.invocation")
+    key = getattr(invocation, "CLIENT_INFERENCE_CONTEXT_KEY", None)
+    if key is None:
+        return True
+    from opentelemetry import context  # noqa: PLC0415 - there, since it calls us
+
+    return context.get_value(key) is not None
+
+
+def _seen_elsewhere(run: Run, told: Mapping[str, Any], at: str | None) -> bool:
+    """Whether another adapter has the call: one that is around it, or one that was inside it and nearer to the wire."""
+    response_id = told.get("gen_ai.response.id")
+    return (
+        current_call() is not None
+        or (response_id is not None and seen(run, str(response_id)))
+        or (at is not None and around.began_within(run.run_id, at))
+    )
+
+
+def _settle(attempt: Attempt, outputs: Sequence[Any], told: Mapping[str, Any], at: str | None) -> None:
+    response_id = told.get("gen_ai.response.id")
+    if outputs:
+        attempt.dispatched()
+    if "error.type" in told:
+        attempt.settled("failed")
+    elif outputs and all(getattr(each, "finish_reason", None) not in {None, "error"} for each in outputs):
+        attempt.settled("completed")
+    attempt.refer(
+        trace=_trace(at) if at else None, response=None if response_id is None else str(response_id)
+    )
