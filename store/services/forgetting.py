@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 from policies.reasons import Reason
 from store.commitments import Identity
@@ -18,14 +19,14 @@ from store.keyring import Keyring
 from store.services import marks
 from store.services.duties import each_within
 from store.services.pacing import DAY_S, horizon
-from store.tables import forgetting, holds, purging, tombstones
-from store.tables.forgetting import DueRun, LeftPart
+from store.tables import forgetting, holds, leases, purging, tombstones
+from store.tables.forgetting import DueRun, LeftPart, LookedAt
 
 DUTY: Final = "metadata"
 
 _RUNS: Final = 200
 _PARTS: Final = 2_000
-_SETS: Final = 1_000
+_SETS_AT_ONCE: Final = 5_000
 _BUDGET_S: Final = 60.0
 
 
@@ -45,12 +46,29 @@ class Forgetting:
         runs = await each_within(_BUDGET_S, partial(self._some, until))
         async with self.database.connection() as connection:
             reasons = await holds.forget_reasons(connection)
+        return {"runs": runs, "reasons": reasons, "sets": await self._sets()}
+
+    async def _sets(self) -> int:
+        """Look at some sets, however many there are, from where the last run came to; forget those that nobody uses."""
+        async with self.database.connection() as connection:
+            before = await leases.place(connection, DUTY)
             scopes = await forgetting.scopes(connection)
-        sets = 0
-        for scope in scopes:
+        begin, beyond = _read(before)
+        forgotten, left, at = 0, _SETS_AT_ONCE, None
+        for scope in (each for each in scopes if each >= begin):
+            page = await self._page(scope, beyond if scope == begin else b"", left)
+            forgotten, left = forgotten + page.gone, left - page.seen
+            if left <= 0 and page.last is not None:
+                at = f"{scope.hex} {page.last.hex()}"
+                break
+        if at != before:
             async with self.database.connection() as connection:
-                sets += await forgetting.forget_source_sets(connection, scope, _SETS)
-        return {"runs": runs, "reasons": reasons, "sets": sets}
+                await leases.keep_place(connection, DUTY, at)
+        return forgotten
+
+    async def _page(self, scope: UUID, beyond: bytes, limit: int) -> LookedAt:
+        async with self.database.connection() as connection:
+            return await forgetting.forget_source_sets(connection, scope, beyond, limit)
 
     async def _some(self, until: datetime) -> int:
         async with self.database.connection() as connection:
@@ -92,3 +110,8 @@ class Forgetting:
                     marks.identity_mark(key, identity),
                 ]
             await tombstones.leave(connection, run.scope_id, found, reason)
+
+
+def _read(place: str | None) -> tuple[UUID, bytes]:
+    scope, _, beyond = (place or UUID(int=0).hex).partition(" ")
+    return UUID(scope), bytes.fromhex(beyond)

@@ -30,6 +30,14 @@ class LeftPart(NamedTuple):
     purge_reason: Reason | None
 
 
+class LookedAt(NamedTuple):
+    """How many sets are gone, of how many that were looked at, and the last of these; None where there was none."""
+
+    gone: int
+    seen: int
+    last: bytes | None
+
+
 async def due_runs(connection: Connection, until: datetime, limit: int) -> list[DueRun]:
     """Return runs whose metadata is over by then and of which nothing is held, readable or on its way out."""
     rows = await connection.fetch(_SQL["due_runs"], until, limit)
@@ -68,7 +76,6 @@ async def scopes(connection: Connection) -> list[UUID]:
     return [row["scope_id"] for row in await connection.fetch(_SQL["scopes"])]
 
 
-async def forget_source_sets(connection: Connection, scope: UUID, limit: int) -> int:
-    """Delete sets that nobody uses; return how many."""
-    count: int = await connection.fetchval(_SQL["forget_source_sets"], scope, limit)
-    return count
+async def forget_source_sets(connection: Connection, scope: UUID, beyond: bytes, limit: int) -> LookedAt:
+    """Look at so many sets beyond one, in the order of their ids, and delete those that nobody uses."""
+    return LookedAt(*(await connection.fetchrow(_SQL["forget_source_sets"], scope, beyond, limit)).values())

@@ -32,5 +32,5 @@ SELECT forget_run($1, $2)
 -- name: scopes every scope
 SELECT scope_id FROM scopes ORDER BY scope_id
 
--- name: forget_source_sets sets of a scope that nobody uses
-SELECT forget_source_sets($1, $2)
+-- name: forget_source_sets of so many sets of a scope beyond one those that nobody uses
+SELECT gone, seen, last FROM forget_source_sets($1, $2, $3)

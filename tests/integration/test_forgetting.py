@@ -275,6 +275,40 @@ async def test_a_set_that_somebody_puts_or_used_lately_stays(
     ]
 
 
+async def test_however_many_sets_there_are_some_are_looked_at_and_no_part_is_read_for_them(
+    scope: UUID, duty: Forgetting, database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.services.forgetting._SETS_AT_ONCE", 2)
+    other = await new_scope(database_url)
+    await ensure_buckets(database, duty.keyring, span_s=86_400)
+    uid = await new_run(database_url, scope, retain_until=datetime.now(UTC) + timedelta(hours=1))
+    await new_parts(database_url, scope, uid, 300, source_set=b"0")
+    for of in (scope, other):
+        await execute(
+            database_url,
+            "INSERT INTO source_sets (scope_id, set_id, sources, versions, put_at)"
+            " SELECT $1, convert_to(n::text, 'UTF8'), '{doc}', '{NULL}', now() - interval '2 hours'"
+            " FROM generate_series(0, 2) AS n",
+            of,
+        )
+    await execute(database_url, "ANALYZE parts")
+
+    assert [(await duty.run())["sets"] for _ in range(5)] == [1, 2, 2, 0, 0]
+    assert await scalar(database_url, "SELECT array_agg(set_id) FROM source_sets") == [b"0"]
+
+    # A set that nobody uses is not looked for in all parts, though nearly all of them use another one.
+    await execute(
+        database_url,
+        "INSERT INTO source_sets SELECT scope_id, 'x', sources, versions, put_at FROM source_sets",
+    )
+    async with database.transaction() as connection:
+        gone = await forgetting.forget_source_sets(connection, scope, b"", 10)
+        read = await connection.fetchval(
+            "SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables WHERE relname = 'parts'"
+        )
+    assert (gone, read) == ((1, 2, b"x"), 0)
+
+
 async def test_a_clock_that_jumps_ahead_makes_nobody_forget_everything_at_once(
     scope: UUID, duty: Forgetting, database_url: str
 ) -> None:
