@@ -158,8 +158,15 @@ def _add_log(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
     _command(actions, "status", log_commands.status, "say how the log stands, and whether its mirror agrees")
     _command(
         actions, "resume", log_commands.resume,
-        "let a log go on that was rolled back, once it has again what was published; a forked one never does",
+        "let a log go on that was rolled back, once it has again what was published",
     )  # fmt: skip
+    back = _command(
+        actions, "take-back", log_commands.take_back,
+        "of a forked log: let wait again what the database gave places to and its mirror has not; as the owner",
+    )  # fmt: skip
+    back.add_argument(
+        "--although-signed", action="store_true", help="also where the log's key signed another tree"
+    )
     _command(
         actions,
         "write-mirror",

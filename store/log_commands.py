@@ -4,11 +4,14 @@ import argparse
 import sys
 from typing import Final
 
-from store.commands import opened
+from store.commands import opened, settings_of
+from store.db import Database
 from store.mirror import Mirror
 from store.services.export.signing import bundle_signer, policy_text
 from store.services.keys import COMMAND_LINE
 from store.services.log_admin import LogAdmin, LogStatus
+from store.services.taking_back import TakingBack
+from store.up import StackFault
 from store.wiring import Services
 
 _OK: Final = 0
@@ -29,6 +32,27 @@ async def resume(said: argparse.Namespace) -> int:
     async with opened(said, duties=True) as services:
         size = await _admin(services).resume(COMMAND_LINE)
     sys.stdout.write(f"the log goes on from {size} leaves, and reads are open\n")
+    return _OK
+
+
+async def take_back(said: argparse.Namespace) -> int:
+    """Take back what a forked database gave places to beyond its mirror; 1 where it cannot be."""
+    settings = settings_of(said)
+    url = settings.owner_database_url
+    if url is None:
+        raise StackFault("CUSTODY_DATABASE_URL is not set, and no stack runs in the data directory")
+    database = await Database.open(url.reveal(), role=None, size=2)
+    try:
+        taking = TakingBack(database, Mirror(settings.mirror_dir))
+        done = await taking.run(COMMAND_LINE, although_signed=bool(said.although_signed))
+    finally:
+        await database.close()
+    sys.stdout.write(
+        f"from {done.first} on the database had {done.leaves} leaves, its mirror {done.missing} others: those of the "
+        "database wait for their places again\n"
+    )
+    after = "restore" if done.missing else "log resume"
+    sys.stdout.write(f"the log is rolled_back now: run `python -m store {after}`\n")
     return _OK
 
 

@@ -53,7 +53,7 @@ class LogAdmin:
         """Let a log go on that was rolled back and has again what was published; return at how many leaves.
 
         Conflict where it is not stopped so, or still contradicts its mirror: what is missing comes back by a replay. A
-        forked log never goes on; a new origin starts.
+        forked log never goes on as it is: what contradicts the mirror is taken back first (taking_back.py).
         """
         async with self._database.connection() as connection:
             state = await log.state(connection)
@@ -125,6 +125,6 @@ def _vouched_for(note: bytes, key: VerifierKey) -> bytes | None:
 
 
 _WHY_NOT: Final = {
-    "forked": "the log is forked: it never goes on. Start a new one under another CUSTODY_LOG_ORIGIN",
+    "forked": "the log is forked: it never goes on as it is. Find out why, then `python -m store log take-back`",
     "restoring": "a restore is under way: it opens the log itself",
 }

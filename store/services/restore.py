@@ -11,7 +11,8 @@
     open      once the tree is the mirror's: reads open, the log goes on
 
 Each step may be done twice, and how far it is stands in `log_state` and `restores`: whoever is killed is followed by
-the same command. A log that took another way is never restored: it is forked.
+the same command. A log that took another way is forked: what contradicts the mirror is taken back
+before (taking_back.py).
 """
 
 import asyncio
@@ -143,8 +144,8 @@ class Restore:
             await restores.fork(connection)
         raise Conflict(
             Reason.IDENTITY_CONFLICT,
-            "the log is forked: it has leaves that its mirror has not, and is never restored. "
-            "Start a new one under another CUSTODY_LOG_ORIGIN",
+            "the log is forked: it has leaves that its mirror has not. Find out why, take them back with "
+            "`python -m store log take-back`, and begin again",
         )
 
     async def _row(self) -> RestoreRow:

@@ -71,6 +71,11 @@ def leaves_beyond(mirror: Mirror, first: int, end: int) -> Iterator[list[bytes]]
         yield entries[max(0, first - number * tiles.WIDTH) :]
 
 
+def unplaced(leaf: bytes) -> bytes:
+    """Return a leaf as it waits for its place: a purge leaf knows then which part's leaf it is about by its index."""
+    return _OF.sub(b'"of":null', leaf)
+
+
 def grows_into(mirror: Mirror, state: State, held: Held) -> bool:
     """Say whether the database's tree, grown by the mirror's leaves beyond it, is the mirror's tree."""
     tree = OpenTiles(state.size, state.open_tiles)
@@ -96,7 +101,7 @@ async def copy_log(
                 raise Corrupt(Reason.INTEGRITY_MISMATCH, "the log grew while it was restored")
             entries = await _entries(connection, leaves, state.size, buckets)
             await sequencing.append(connection, sequencing.tree_of(state), entries)
-            queued = [_OF.sub(b'"of":null', leaf) for leaf in leaves]
+            queued = [unplaced(leaf) for leaf in leaves]
             placed += await restores.placed_already(connection, restore.queued_until, queued)
         copied += len(leaves)
     await _vouched_for(database, held)

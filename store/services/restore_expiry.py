@@ -34,7 +34,11 @@ class ExpiryAgain:
         locked = await buckets.lock_alone(connection, scope, bucket)
         while await self._some(connection, locked):
             pass
-        return await restores.expire(connection, (scope, bucket), at)
+        if await restores.expire(connection, (scope, bucket), at):
+            return True
+        # Where it expired here too, before anybody knew that it had: the log says so once.
+        await restores.unqueue_expiry(connection, bucket)
+        return False
 
     async def _some(self, connection: Connection, locked: Bucket | None) -> int:
         if locked is None or locked.state != "live":

@@ -188,6 +188,12 @@ async def expire(connection: Connection, key: Key, at: int) -> bool:
     return await connection.fetchval(_SQL["expire"], *key, at) is not None
 
 
+async def unqueue_expiry(connection: Connection, bucket: UUID) -> None:
+    """Let no leaf wait that says that a bucket expired."""
+    begins = f'{{"b":"{bucket.hex}","k":"expire"'
+    await connection.execute(_SQL["unqueue_expiry"], begins.encode())
+
+
 async def place(
     connection: Connection,
     key: Key,

@@ -110,6 +110,9 @@ UPDATE buckets SET state = 'expired', expired_at = to_timestamp($3::bigint)
 WHERE scope_id = $1 AND bucket_id = $2 AND state = 'live' AND span_start IS NOT NULL
 RETURNING bucket_id
 
+-- name: unqueue_expiry the leaf of a bucket's expiry, of which there is one, does not wait any more; by how such leaves begin
+DELETE FROM log_queue WHERE substring(leaf FOR length($1::bytea)) = $1
+
 -- name: place a hold as its leaf tells it, without the words that it was placed with
 INSERT INTO holds (scope_id, hold_id, reach, run_uid, evidence, answer, placed_by, placed_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::bigint))

@@ -192,7 +192,7 @@ async def test_a_database_that_went_back_or_forked_shows_nothing_until_an_operat
 
         code, out = await command(stack, "log", "resume")
         assert code == 1
-        assert ("never goes on" if stop == "forked" else "replay the log") in out
+        assert ("log take-back" if stop == "forked" else "replay the log") in out
         if stop == "forked":
             return
         await log.append(stack.database_url, kept[-1:])
