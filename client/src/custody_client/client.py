@@ -1,11 +1,27 @@
 """The client of one service under one key: makes runs, and has one background thread that talks for all of them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Self
+import os
+from _thread import allocate_lock
+from collections.abc import Mapping, Sequence
+from threading import Event, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Self
 
+from custody_client import forks
+from custody_client.accounts import Account, nowhere
+from custody_client.addresses import Address, address_of
 from custody_client.counters import Counters
+from custody_client.declarations import Declaration, declared
+from custody_client.masking import Mask
+from custody_client.offices import Office
 from custody_client.runs import Run
 from custody_client.settings import Bounds, LocalPolicy, Source
+from custody_client.words import is_id
+
+if TYPE_CHECKING:
+    from custody_client.sender import Sender
+
+_MOST_WAIT_S: Final = 2.0
 
 
 class Custody:
@@ -20,29 +36,54 @@ class Custody:
         url: str,
         key: str,
         *,
-        mask: Callable[[bytes], bytes] | None = None,
+        mask: Mask | None = None,
         bounds: Bounds | None = None,
         local: LocalPolicy | None = None,
     ) -> None:
-        self.url = url
+        self.fault: str | None = None
+        """Why this client does nothing, if so: what is wrong with its address or key, in our own words."""
+        self.office = Office(bounds or Bounds(), self._start)
+        self.office.nowhere = nowhere(self.office)
+        self._mask = mask
+        self._local = local
+        self._thread: Thread | None = None
+        self._sender: Sender | None = None
+        self._starting = allocate_lock()
+        self._closed = False
+        self._address: Address | None = None
+        try:
+            self._address = address_of(url, key)
+        except Exception as error:  # noqa: BLE001 - whatever was handed in, the runtime goes on
+            self.fault = str(error) if type(error) is ValueError else "the address is none"
+            self.office.trouble.note("settings", self.fault)
+            self.office.trouble.say()
+        forks.look_after(self)
 
     @classmethod
     def from_environment(
         cls,
         *,
-        mask: Callable[[bytes], bytes] | None = None,
+        mask: Mask | None = None,
         bounds: Bounds | None = None,
         local: LocalPolicy | None = None,
     ) -> Self:
-        """Take the address from CUSTODY_URL and the key from CUSTODY_KEY, or from the file that CUSTODY_KEY_FILE names."""
-        return cls("", "", mask=mask, bounds=bounds, local=local)
+        """Take the address from CUSTODY_URL, the key from CUSTODY_KEY or from the file named by CUSTODY_KEY_FILE."""
+        key = os.environ.get("CUSTODY_KEY", "")
+        path = os.environ.get("CUSTODY_KEY_FILE", "")
+        if not key and path:
+            try:
+                with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib takes longer to import
+                    key = file.read(1024).strip()
+            except (OSError, ValueError):
+                key = ""
+        return cls(os.environ.get("CUSTODY_URL", ""), key, mask=mask, bounds=bounds, local=local)
 
-    def run(
+    def run(  # noqa: PLR0913 - each is a wish of its own, and all but the first by name
         self,
         run_id: str,
         *,
         mode: str = "normal",
-        content: str | None = "allow",
+        content: str | None = None,
         retention: str | None = None,
         labels: Mapping[str, str] | None = None,
         sources: Sequence[Source | str] = (),
@@ -53,17 +94,128 @@ class Custody:
     ) -> Run:
         """Declare a run in the background, and return it; the same object for the same id.
 
-        Said again, the strictest of all declarations holds. `wait` (seconds, at most 2) waits for the answer.
+        Said again, the strictest of all declarations holds. `content` is `allow` or `opt_out`; where it is not said,
+        the scope decides. `wait` (seconds, at most 2) waits for the answer.
         """
-        return Run(run_id)
+        try:
+            if not is_id(run_id):
+                raise ValueError("the id of a run is 1 to 128 of A-Z a-z 0-9 . _ : -")  # noqa: TRY301 - noted below
+            said = declared(mode, content, retention, labels, sources, subject, shared)
+            run = self._run(run_id, said, local or self._local)
+        except Exception as error:  # noqa: BLE001 - whatever was handed in, the runtime goes on
+            text = str(error) if type(error) is ValueError else "a run cannot be declared like this"
+            self.office.trouble.note("runs", text)
+            return Run("", self.office.nowhere)
+        if wait > 0 and run.run_id in self.office.accounts:
+            self.office.accounts[run.run_id].answered.wait(min(wait, _MOST_WAIT_S))
+        return run
 
     def flush(self, timeout: float = 2.0) -> bool:
         """Send what waits now, and wait for it; False if there is still something when the time is over."""
-        return True
+        if self._closed or not self.office.accounts:
+            return not self.office.accounts
+        done = Event()
+        self.office.flushes.append(done)
+        self.office.press()
+        finished = done.wait(max(0.0, timeout))
+        self.office.urgent = False
+        return finished and self.office.room.parts == 0
 
     def close(self, timeout: float = 2.0) -> None:
         """Flush, for at most so long, and end the background thread; what is left is `client_shutdown`."""
+        if self._closed:
+            return
+        self._closed = True
+        until = monotonic() + max(0.0, timeout)
+        self.office.ending_at = until
+        thread = self._thread
+        if thread is not None and thread.is_alive():
+            self.office.press()
+            thread.join(max(0.0, until - monotonic()))
+        elif self._address is not None and any(each.last for each in list(self.office.accounts.values())):
+            # In a forked process that only counted, or where no thread can be started any more.
+            self.office.urgent = self.office.hurry = True
+            self._talk(self._address, finish=True)
+        for account in list(self.office.accounts.values()):
+            account.standing = None
 
     def counters(self) -> Counters:
         """Return what became of everything that was observed in this process."""
-        return Counters()
+        office = self.office
+        accounts = list(office.accounts.values())
+        lost: dict[str, int] = {**office.forgotten}
+        for counts in (office.refused, *(account.ledger.counts for account in accounts)):
+            for reason, number in list(counts.items()):
+                lost[reason] = lost.get(reason, 0) + number
+        observed = office.observed + sum(account.last for account in accounts)
+        waiting = office.room.parts
+        return Counters(
+            observed=observed,
+            waiting=waiting,
+            waiting_bytes=office.room.bytes,
+            delivered=office.delivered,
+            not_captured=lost,
+            undecided=max(0, observed - waiting - office.delivered - sum(lost.values())),
+            untold=sum(account.ledger.gather() for account in accounts),
+            troubles=dict(office.trouble.counts),
+            requests=office.requests,
+            unanswered=office.unanswered,
+        )
+
+    def begin_again(self) -> None:
+        """Begin anew in a forked process; called by `forks` alone."""
+        self._thread = None
+        self._starting = allocate_lock()
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.hang_up()
+        self.office.begin()
+
+    # --- within
+
+    def _run(self, run_id: str, said: Declaration, local: LocalPolicy | None) -> Run:
+        office = self.office
+        account = office.accounts.get(run_id)
+        if account is not None and account.run is not None:
+            if said != account.declaration:
+                account.narrow(said)
+            return account.run
+        if self._address is None or self._closed:
+            return Run(run_id, office.nowhere)
+        if len(office.accounts) >= office.bounds.runs:
+            raise ValueError("too many runs are open; close them at their end")
+        account = Account(office, run_id, said, local)
+        run = account.run = Run(run_id, account)
+        office.accounts[run_id] = account
+        account.mark()
+        return run
+
+    def _start(self) -> None:
+        """Start the background thread, unless there is one; nobody waits for anybody here."""
+        thread = self._thread
+        if self._address is None or (thread is not None and thread.is_alive()):
+            return
+        if not self._starting.acquire(False):  # noqa: FBT003 - the lock's own way
+            return
+        try:
+            self._thread = Thread(
+                target=self._talk, args=(self._address,), name="custody-sender", daemon=True
+            )
+            self._thread.start()
+        except RuntimeError:
+            self._thread = None  # the interpreter ends; `close` does then what the thread would have done
+        finally:
+            self._starting.release()
+
+    def _talk(self, address: Address, *, finish: bool = False) -> None:
+        try:
+            # Here, because importing an HTTP client takes longer than a runtime should wait for its first run.
+            from custody_client.sender import Sender  # noqa: PLC0415
+
+            self._sender = sender = Sender(self.office, address, self._mask)
+            if finish:
+                sender.finish()
+            else:
+                sender.work()
+        except Exception as error:  # noqa: BLE001 - the runtime goes on
+            self.office.trouble.note("sender", f"the sender ended: {type(error).__name__}")

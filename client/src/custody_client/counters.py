@@ -6,7 +6,10 @@ import msgspec
 
 
 class Counters(msgspec.Struct, frozen=True):
-    """One look at the numbers of one client. `observed` is the sum of all others but `delivered` of `sent`."""
+    """One look at the numbers of one client.
+
+    `observed` is the sum of `waiting`, `delivered`, all of `not_captured`, and `undecided`.
+    """
 
     observed: int = 0
     """Observations that were numbered, also the refused."""
@@ -17,10 +20,12 @@ class Counters(msgspec.Struct, frozen=True):
     """Parts that the service answered `queued` or `stored`."""
     not_captured: Mapping[str, int] = {}
     """By reason: refused by the service, by its admission, or lost here."""
+    undecided: int = 0
+    """Observations of which nothing can be said yet: while the admission is awaited, and refused ones for seconds."""
     untold: int = 0
-    """Of those, what the service has not been told of yet."""
-    faults: Mapping[str, int] = {}
-    """Calls of this client that were wrong (an id, a word), by what was wrong."""
+    """Of `not_captured`, what the service has not been told of yet."""
+    troubles: Mapping[str, int] = {}
+    """Kinds of trouble, and how often each was: also calls of this client that were wrong (an id, a word)."""
     requests: int = 0
     unanswered: int = 0
     """Requests that got no answer, or one that was not to be understood."""

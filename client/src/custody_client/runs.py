@@ -1,27 +1,53 @@
 """A run as the runtime holds it: which exchanges it has, whether it is admitted, and its end."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import Token
+from itertools import count
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from custody_client import current
+from custody_client.accounts import Account
 from custody_client.attempts import Exchange
+from custody_client.words import is_id
+
+_MOST_NAMED: Final = 4096
 
 
 class Run:
-    """One execution of the runtime's task; made by `Custody.run`. `with` makes it current, and closes it at the end."""
+    """One execution of the runtime's task; made by `Custody.run`. `with` makes it current, and closes it at the end.
 
-    def __init__(self, run_id: str) -> None:
+    A process that is forked has the run too, under a session of its own, and need not close it.
+    """
+
+    def __init__(self, run_id: str, account: Account) -> None:
         self.run_id = run_id
+        self._account = account
+        self._tokens: list[Token[Run | None]] = []
+        # How many attempts exchanges have that the runtime named, so that one that is begun again goes on counting.
+        self._named: dict[str, count[int]] = {}
 
     def exchange(self, exchange_id: str | None = None) -> Exchange:
         """Begin one logical model call; its id is minted where none is given."""
-        return Exchange(self, exchange_id or "x")
+        account = self._account
+        if exchange_id is None:
+            return Exchange(self, account, "x-" + os.urandom(8).hex(), count(1))
+        if not is_id(exchange_id):
+            account.office.trouble.note("ids", "the id of an exchange is 1 to 128 of A-Z a-z 0-9 . _ : -")
+            return Exchange(self, account.office.nowhere, "", count(1))
+        attempts = self._named.get(exchange_id)
+        if attempts is None:
+            if len(self._named) >= _MOST_NAMED:
+                del self._named[next(iter(self._named))]
+            attempts = self._named.setdefault(exchange_id, count(1))
+        return Exchange(self, account, exchange_id, attempts)
 
     def admits(self, kind: str) -> bool:
         """Say whether content of this kind would be looked at now; adapters ask before they copy anything."""
-        return False
+        standing = self._account.standing
+        return standing is not None and kind in standing.kinds
 
     @contextmanager
     def active(self) -> Iterator[Self]:
@@ -34,19 +60,23 @@ class Run:
 
     def close(self) -> None:
         """Announce how much was observed, once all of it is delivered or told of. Waits for nothing."""
+        self._account.close()
 
     def __enter__(self) -> Self:
+        self._tokens.append(current.enter(self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        return None
+        if self._tokens:
+            current.leave(self._tokens.pop())
+        self.close()
 
     async def __aenter__(self) -> Self:
-        return self
+        return self.__enter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        return None
+        self.__exit__(kind, error, trace)

@@ -1,0 +1,193 @@
+"""One run as both sides of this client see it: callers capture into it, the background thread empties it.
+
+Callers only number, look at `standing`, and append; everything else is the background thread's. Nothing here waits.
+"""
+
+import os
+from collections import deque
+from itertools import count
+from threading import Event
+from typing import TYPE_CHECKING, Final
+
+from custody_client.declarations import Declaration
+from custody_client.frames import Part, State
+from custody_client.ledger import Ledger, numbered
+from custody_client.offices import Office
+from custody_client.room import Room
+from custody_client.settings import LocalPolicy
+
+if TYPE_CHECKING:
+    from custody_client.runs import Run
+
+MOST_STATES: Final = 1024
+_MOST_HOLD_S: Final = 2.0
+
+# Whether the run's content may be looked at: not known, known and allowed, known and not.
+ASKING: Final = "asking"
+OPEN: Final = "open"
+REFUSED: Final = "refused"
+
+
+class Standing:
+    """What may be looked at now, in one look; where a run has none, nothing may."""
+
+    __slots__ = ("kinds", "part_bytes")
+
+    def __init__(self, kinds: frozenset[str], part_bytes: int) -> None:
+        self.kinds = kinds
+        self.part_bytes = part_bytes
+
+
+class Ticket:
+    """An admission that can be shown, and what came with it; times are of the monotonic clock."""
+
+    __slots__ = ("renew_at", "text", "until", "waiting_bytes", "waiting_parts")
+
+    def __init__(
+        self, text: str, now: float, lifetime_s: float, waiting_parts: int, waiting_bytes: int
+    ) -> None:
+        self.text = text
+        self.renew_at = now + lifetime_s * 0.7
+        self.until = now + lifetime_s
+        self.waiting_parts = max(1, waiting_parts)
+        self.waiting_bytes = max(1, waiting_bytes)
+
+
+class Account:
+    """A run's numbers, what waits of it, and what was lost."""
+
+    __slots__ = (
+        "answered",
+        "children",
+        "closing",
+        "declaration",
+        "inbox",
+        "ledger",
+        "local",
+        "marked",
+        "narrowed",
+        "numbers",
+        "office",
+        "page",
+        "phase",
+        "reason",
+        "room",
+        "run",
+        "run_id",
+        "session",
+        "standing",
+        "states",
+        "taken",
+        "ticket",
+        "turned_from",
+    )
+
+    def __init__(
+        self, office: Office, run_id: str, declaration: Declaration, local: LocalPolicy | None
+    ) -> None:
+        self.office = office
+        self.run_id = run_id
+        self.declaration = declaration
+        self.local = local
+        self.run: Run | None = None
+        self.phase = ASKING
+        self.reason: str | None = None
+        self.ticket: Ticket | None = None
+        self.standing: Standing | None = None
+        self.taken: set[tuple[str, str, str]] = set()
+        """Identities that wait or were delivered: whatever else is captured under one is a conflict."""
+        self.closing = False
+        self.narrowed = False
+        """Whether it is to be declared again."""
+        self.begin(new_session())
+        self.hold()
+
+    def begin(self, session: str) -> None:
+        """Begin a session: its numbers, and nothing that waits."""
+        self.session = session
+        self.numbers = count(1)
+        self.ledger = Ledger()
+        self.inbox: deque[Part] = deque()
+        self.states: deque[State] = deque()
+        self.room = Room(self.office.bounds.run_parts, self.office.bounds.run_bytes, self.office.room)
+        self.marked = False
+        self.answered = Event()
+        """Whether it is known if the run is admitted."""
+        self.turned_from: int | None = None
+        """From which number on this side itself turned captures away, before the service knew."""
+        self.children: list[tuple[str, memoryview]] = []
+        """Sessions of forked processes, and the shared memory in which each says how much it numbered."""
+        self.page: memoryview | None = None
+        """Where this process says it, if it was forked."""
+
+    def hold(self) -> None:
+        """Let callers' content be held while the answer is awaited, if there is a local policy that allows it."""
+        local = self.local
+        if local is not None and self.declaration.refusal is None and not self.closing:
+            self.standing = Standing(frozenset(local.kinds), local.part_bytes)
+
+    @property
+    def hold_s(self) -> float:
+        """How long something may be held before the answer."""
+        return min(self.local.hold_s, _MOST_HOLD_S) if self.local is not None else 0.0
+
+    @property
+    def last(self) -> int:
+        """The last number that was taken."""
+        return numbered(self.numbers)
+
+    def tell(self) -> None:
+        """Say in shared memory how much was numbered, for the process that this one was forked from."""
+        if self.page is not None:
+            self.page[:8] = self.last.to_bytes(8)
+
+    def mark(self) -> None:
+        """Have the background thread look at this run."""
+        if not self.marked:
+            self.marked = True
+            if self.office.asleep:
+                self.office.wake()
+
+    def say(self, state: State) -> None:
+        """Have something said of an attempt."""
+        if self.phase is REFUSED or self.closing:
+            return
+        if len(self.states) >= MOST_STATES:
+            self.office.trouble.note("states", "too many states of attempts wait; the newest are dropped")
+            return
+        self.states.append(state)
+        self.mark()
+
+    def narrow(self, said: Declaration) -> None:
+        """Take a later declaration: the strictest of all holds, and an opt-out holds at once."""
+        self.declaration = self.declaration.narrowed(said)
+        if self.declaration.refusal is not None:
+            self._turn_away()
+        self.narrowed = True
+        self.mark()
+
+    def close(self) -> None:
+        """Have the run closed once all of it is delivered or told of; what is captured from now on is too late."""
+        if self.closing or self.run is None:
+            return
+        self._turn_away()
+        self.closing = True
+        self.mark()
+
+    def _turn_away(self) -> None:
+        # Before callers are turned away: whatever is numbered from here on is accounted for as turned away.
+        if self.turned_from is None:
+            self.turned_from = self.last + 1
+        self.standing = None
+
+
+def nowhere(office: Office) -> Account:
+    """Make the account of what was asked for wrongly: everything may be done with it, and nothing comes of it."""
+    found = Account(office, "", Declaration(), None)
+    found.phase = REFUSED
+    return found
+
+
+def new_session() -> str:
+    """Mint the id of a session."""
+    return "s-" + os.urandom(12).hex()

@@ -1,0 +1,88 @@
+"""What all runs of one client share: bounds, the room within them, its runs, and the bell of its background thread."""
+
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Event
+from typing import TYPE_CHECKING
+
+from custody_client.room import Room
+from custody_client.settings import Bounds
+from custody_client.trouble import Trouble
+
+if TYPE_CHECKING:
+    from custody_client.accounts import Account
+
+
+class Office:
+    """One client's shared state. `bell` can be rung anywhere: it is the one queue that a finaliser may put into."""
+
+    __slots__ = (
+        "accounts",
+        "asleep",
+        "bell",
+        "bounds",
+        "delivered",
+        "ending_at",
+        "flushes",
+        "forgotten",
+        "hurry",
+        "nowhere",
+        "observed",
+        "refused",
+        "requests",
+        "room",
+        "start",
+        "trouble",
+        "unanswered",
+        "urgent",
+    )
+
+    nowhere: "Account"
+    """Where goes what was asked for wrongly."""
+
+    def __init__(self, bounds: Bounds, start: Callable[[], None]) -> None:
+        self.bounds = bounds
+        self.start = start
+        self.trouble = Trouble()
+        self.accounts: dict[str, Account] = {}
+        # What closed runs had, so that counters go on counting them.
+        self.observed = 0
+        self.forgotten: dict[str, int] = {}
+        self.refused: dict[str, int] = {}
+        self.delivered = 0
+        self.requests = 0
+        self.unanswered = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin in this process, with nothing that waits."""
+        # A run that was being closed is its parent's to close.
+        self.accounts = {each.run_id: each for each in self.accounts.values() if not each.closing}
+        self.room = Room(self.bounds.parts, self.bounds.bytes)
+        self.bell: SimpleQueue[None] = SimpleQueue()
+        self.asleep = True
+        self.flushes: deque[Event] = deque()
+        """Who waits until nothing waits any more."""
+        self.urgent = False
+        self.hurry = False
+        self.ending_at: float | None = None
+
+    def wake(self) -> None:
+        """Ring for the background thread; the first time in a process it is started."""
+        self.asleep = False
+        self.bell.put(None)
+        self.start()
+
+    def press(self) -> None:
+        """Have everything sent now that waits, also to a service that did not answer a moment ago."""
+        self.urgent = self.hurry = True
+        self.wake()
+
+    def forget(self, account: "Account") -> None:
+        """Drop a run that is over, and keep its numbers."""
+        if self.accounts.get(account.run_id) is account:
+            del self.accounts[account.run_id]
+            self.observed += account.last
+            for reason, lost in account.ledger.counts.items():
+                self.forgotten[reason] = self.forgotten.get(reason, 0) + lost
