@@ -62,6 +62,10 @@ class ShardKeys:
         """Return the key of what a scope has waiting in this shard."""
         return f"{self.prefix}scope:{scope.hex}"
 
+    def scope_of(self, run: str) -> str:
+        """Return the key of the scope of a run's hash."""
+        return f"{self.prefix}scope:{run.removeprefix(self.prefix).split(':')[1]}"
+
 
 def all_shards(shards: int) -> Mapping[int, ShardKeys]:
     """Name the keys of every shard."""

@@ -214,6 +214,14 @@ class Queue:
         """Begin another epoch of a shard and forget what it knows of runs, but for how narrow they are; return it."""
         return await self._upkeep.begin_anew(shard)
 
+    async def forget_idle(self, idle: timedelta, crowded: timedelta) -> int:
+        """Forget runs that nobody asked about for so long and of which nothing waits; return how many.
+
+        With very many keys `crowded` is long enough. However many there are, only some are looked at, and the next
+        call goes on. They are opened when asked for again.
+        """
+        return await self._upkeep.forget_idle(idle, crowded)
+
     async def rewrite_file(self) -> None:
         """Have the append-only file written anew and wait for it: it then holds nothing that was settled before."""
         await self._upkeep.rewrite_file()

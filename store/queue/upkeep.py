@@ -13,10 +13,14 @@ from store.ids import secret
 from store.queue.connection import CALL_S, Links, translated
 from store.queue.frames import Depth, SealedBy
 from store.queue.keys import RunKey, ShardKeys, shard_of
-from store.queue.scripts import ANEW, DEPTH, RECOUNT, SEALED, WAITS
+from store.queue.scripts import ANEW, DEPTH, IDLE, RECOUNT, SEALED, WAITS
 
 _EPOCH_BYTES: Final = 16
 _SCAN: Final = 1000
+# From so many keys on their memory counts: a run's is some kilobytes.
+_MANY: Final = 20_000
+# So many pages of keys are gone through at a time: fifty thousand.
+_PAGES: Final = 50
 # So many of a shard's oldest entries are looked at, with their bodies: the server serves nobody else meanwhile.
 _OLDEST: Final = 256
 _QUESTIONS: Final = 512
@@ -36,6 +40,8 @@ class Upkeep:
         # Reading a whole stream can take longer than other calls may.
         self._patient = links.readers
         self._keys = keys
+        # Where going through the keys goes on; a process that begins anew begins with the first.
+        self._scanned = dict.fromkeys(keys, 0)
 
     async def depth(self) -> list[Depth]:
         """Say how much waits."""
@@ -128,6 +134,28 @@ class Upkeep:
             runs = await self._matching(f"{keys.prefix}run:*")
             named = [keys.entries, keys.pending, *scopes, *runs]
             return int(await RECOUNT.run(self._patient, named, [keys.prefix, len(scopes)]))
+
+    async def forget_idle(self, idle: timedelta, crowded: timedelta) -> int:
+        """Forget runs that nobody asked about for so long and of which nothing waits, among some of all there are."""
+        with translated():
+            async with asyncio.timeout(CALL_S):
+                many = await self._client.dbsize() > _MANY
+        return sum([await self._forget_idle(shard, crowded if many else idle) for shard in self._keys])
+
+    async def _forget_idle(self, shard: int, idle: timedelta) -> int:
+        names, gone = self._keys[shard], 0
+        with translated():
+            for _ in range(_PAGES):
+                async with asyncio.timeout(CALL_S):
+                    at, found = await self._client.scan(
+                        self._scanned[shard], match=f"{names.prefix}run:*", count=_SCAN
+                    )
+                    keys = [key for run in found for key in (run.decode(), names.scope_of(run.decode()))]
+                    gone += await IDLE.run(self._client, keys, [int(idle.total_seconds())]) if keys else 0
+                self._scanned[shard] = int(at)
+                if not self._scanned[shard]:
+                    break
+        return gone
 
     async def rewrite_file(self) -> None:
         """Have the file that the server keeps written anew and wait for it: it then holds nothing settled before.

@@ -30,6 +30,10 @@ _RUNS: Final = 100
 _AT_ONCE: Final = 4
 _SCOPES: Final = 200
 _BUDGET_S: Final = 20.0
+# Runs may be declared without end, and the queue's memory is everybody's. While Postgres is away nothing is forgotten,
+# but what was is not admitted either: hence only after some hours, unless there are very many.
+_IDLE: Final = timedelta(hours=6)
+_CROWDED: Final = timedelta(minutes=15)
 
 
 @dataclass(slots=True)
@@ -55,7 +59,11 @@ class Reconcile:
         for scope in scopes:
             closed += await each_of(self._closing(scope), _BUDGET_S / len(scopes))
             never += await each_of(self._silent(scope), _BUDGET_S / len(scopes))
-        return {"lost_shards": lost, "recounted": recounted, "closed": closed, "never_closed": never}
+        return {
+            "lost_shards": lost, "recounted": recounted, "closed": closed, "never_closed": never,
+            # Postgres answered a moment ago: who asks for them again finds them there.
+            "idle": await self.queue.forget_idle(_IDLE, _CROWDED),
+        }  # fmt: skip
 
     # --- the queue
 

@@ -173,6 +173,44 @@ async def test_only_a_run_of_which_nothing_waits_is_forgotten(queue: Queue) -> N
     assert [name for name in await keys_in(queue) if key.scope.hex in name] == []
 
 
+async def test_runs_that_nobody_asks_about_are_forgotten_some_at_a_time(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.queue.upkeep._PAGES", 1)
+    monkeypatch.setattr("store.queue.upkeep._SCAN", 10)
+    idle, asked, waits, closing = new_key("idle:1"), new_key("asked"), new_key("waits"), new_key("closing")
+    many = [new_key(f"many-{number}") for number in range(100)]
+    for key in (idle, asked, waits, closing, *many):
+        await open_run(queue, key)
+    await queue.append([part(waits)])
+    await queue.close_run(closing, {"s": 5}, FAR)
+    narrowed = new_key("narrowed")
+    await queue.narrow_run(narrowed, state="erased")
+    for key in (idle, asked, waits, closing, narrowed, *many):
+        await _nobody_asked(queue, key, 3600)
+    assert await queue.run_view(asked) is not None
+
+    hours, minutes = timedelta(hours=6), timedelta(minutes=15)
+    assert [await queue.forget_idle(hours, minutes) for _ in range(30)] == [0] * 30
+    monkeypatch.setattr("store.queue.upkeep._MANY", 1)
+    rounds = [await queue.forget_idle(hours, minutes) for _ in range(30)]
+
+    assert sum(rounds) == 101
+    assert max(rounds) < 60
+    left = sorted(name for name in await keys_in(queue) if ":run:" in name)
+    assert left == sorted(map(name_of, (asked, waits, closing, narrowed)))
+    await open_run(queue, idle)
+    assert (await queue.append([part(idle)]))[0].outcome == "queued"
+
+
+async def _nobody_asked(queue: Queue, key: RunKey, seconds: int) -> None:
+    """As if nobody had asked about the run for so long."""
+    client: Any = queue._links.calls
+    name = name_of(key)
+    value, ttl = await client.execute_command("DUMP", name), await client.pttl(name)
+    await client.execute_command("RESTORE", name, max(0, ttl), value, "REPLACE", "IDLETIME", seconds)
+
+
 async def test_a_run_whose_hash_was_lost_alone_is_counted_from_the_stream(queue: Queue) -> None:
     key, other = new_key(), new_key()
     for run in (key, other):
