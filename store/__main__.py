@@ -138,7 +138,12 @@ def _add_keys_at_rest(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
     at_rest = commanded.add_parser("keys-at-rest", help="the keys in the key directory")
     actions = at_rest.add_subparsers(dest="action", required=True, metavar="ACTION")
     text = "make the keys that a new store needs; those that are there stay"
-    _command(actions, "init", commands.init_keys, text)
+    init = _command(actions, "init", commands.init_keys, text)
+    init.add_argument(
+        "--keys-are-lost",
+        action="store_true",
+        help="also in a store that was used, once the owner has deleted the mark of its keys",
+    )
     check = _command(
         actions, "check", key_commands.check, "look at every key that something needs, and its copies"
     )

@@ -70,7 +70,7 @@ async def init_keys(said: argparse.Namespace) -> int:
     settings = settings_of(said)
     if settings.database_url is None:
         raise StackFault("CUSTODY_DATABASE_URL is not set, and no stack runs in the data directory")
-    await make_all_keys(settings)
+    await make_all_keys(settings, lost=bool(said.keys_are_lost))
     _print(f"the keys are in {settings.token_keys_dir} and {settings.signing_keys_dir}")
     return _OK
 

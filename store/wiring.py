@@ -191,11 +191,11 @@ async def open_publishing(settings: Settings) -> AsyncIterator[tuple[Database, P
         yield database, Publishing(database, Mirror(settings.mirror_dir), signer)
 
 
-async def make_all_keys(settings: Settings) -> None:
-    """Make the keys of a new store, where they are not there; only who sets a store up does."""
+async def make_all_keys(settings: Settings, *, lost: bool = False) -> None:
+    """Make the keys of a new store, where they are not there; only who sets a store up does. `lost`: see make_keys."""
     async with AsyncExitStack() as stack:
         database = await _database(stack, settings.database_url, SERVICE_ROLE, 1)
-        await make_keys(database, Keyring(key_directory(settings), clock.monotonic))
+        await make_keys(database, Keyring(key_directory(settings), clock.monotonic), lost=lost)
 
 
 def _services(

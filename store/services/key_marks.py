@@ -20,9 +20,20 @@ _LOOKUP: Final = "lookup"
 # How long a start waits for Postgres to tell; after that it is told as soon as it can be.
 _PATIENCE_S: Final = 2.0
 _AGAIN_S: Final = 1.0
-_OTHERS: Final = "the key directory is another store's: this database was written under another lookup key"
-_NOT_HERE: Final = "this store has keys, and they are not in the key directory: mount it, or bring them back"
-_SIGNED: Final = "the key that signs this store's log is not in its key directory: mount it, or bring it back"
+# Each says what to do, since whoever reads it has a process that does not start.
+_OTHERS: Final = (
+    "the key directory is another store's: this database was written under another lookup key. Mount this store's, or "
+    "name this directory's database"
+)
+_NOT_HERE: Final = (
+    "this store has keys, and they are not in the key directory: mount it, or bring them back. Were they lost in every "
+    "copy, the owner deletes the row `lookup` of key_marks, and `python -m store keys-at-rest init --keys-are-lost` "
+    "makes others: nothing that was hashed under the old ones is found then (docs/operations.md)"
+)
+_SIGNED: Final = (
+    "the key that signs this store's log is not in its key directory: mount it, or bring it back from the safe. A log "
+    "whose key is lost is over, and no other key may sign it"
+)
 
 
 async def require_own(database: Database, keyring: Keyring) -> None:
@@ -33,12 +44,17 @@ async def require_own(database: Database, keyring: Keyring) -> None:
         raise ConfigFaults([_OTHERS])
 
 
-async def make_keys(database: Database, keyring: Keyring) -> None:
-    """Make what keys are missing, and let these be this store's from now on; ConfigFaults where others were before."""
+async def make_keys(database: Database, keyring: Keyring, *, lost: bool = False) -> None:
+    """Make what keys are missing, and let these be this store's from now on; ConfigFaults where others were before.
+
+    `lost`: somebody says that those of before are gone for good, and the owner has deleted their mark.
+    """
     if _LOOKUP in keyring.missing_token_keys():
         async with database.connection() as connection:
-            used = await key_marks.get(connection, _LOOKUP) or await buckets.next_to_expire(connection)
-        if used is not None:
+            marked = await key_marks.get(connection, _LOOKUP) is not None
+            # A store of before there were marks was used if it has buckets.
+            used = marked or (not lost and await buckets.next_to_expire(connection) is not None)
+        if used:
             raise ConfigFaults([_NOT_HERE])
     keyring.create_token_keys()
     async with database.connection() as connection:

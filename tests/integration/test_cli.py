@@ -15,7 +15,7 @@ from store import logging
 from store.__main__ import main
 from store.db import DUTIES_ROLE, Database
 from store.services import rewrapping
-from tests.support.duties import keyring_of, new_scope, scalar
+from tests.support.duties import execute, keyring_of, new_scope, scalar
 from tests.support.exporting import LOG, published
 from tests.support.log import go_back, grow
 
@@ -252,6 +252,26 @@ async def test_keys_are_made_once_by_who_sets_a_store_up_and_by_nobody_else(
     for command in (("scopes", "list"), ("keys-at-rest", "init"), ("purge", "--now")):
         code, out, error = await cli(*command)
         assert (code, out, "another store's" in error) == (1, "", True)
+    assert await scalar(database_url, "SELECT count(*) FROM key_marks") == 1
+
+
+async def test_where_the_keys_are_lost_the_owner_lets_others_in(
+    cli: Cli, tmp_path: Path, keys_dir: Path, database_url: str
+) -> None:
+    await new_scope(database_url)
+    assert (await cli("keys-at-rest", "init"))[0] == 0
+    assert (await cli("purge", "--now"))[0] == 0
+    shutil.move(keys_dir, tmp_path / "gone")
+    for more in ((), ("--keys-are-lost",)):
+        code, _, error = await cli("keys-at-rest", "init", *more)
+        assert (code, "key_marks" in error, "--keys-are-lost" in error) == (1, True, True)
+    await execute(database_url, "DELETE FROM key_marks WHERE name = 'lookup'")
+    # A store that was used is still not taken for a new one by mistake.
+    code, _, error = await cli("keys-at-rest", "init")
+    assert (code, "mount it" in error, files_in(keys_dir)) == (1, True, {})
+    code, _, error = await cli("keys-at-rest", "init", "--keys-are-lost")
+    assert (code, error) == (0, "")
+    assert (await cli("scopes", "list"))[0] == 0
     assert await scalar(database_url, "SELECT count(*) FROM key_marks") == 1
 
 
