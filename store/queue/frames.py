@@ -8,13 +8,25 @@ from uuid import UUID
 import msgspec
 
 from policies.reasons import Reason
+from policies.revocation import Binding
 from store.queue.keys import RunKey
 
 Outcome: TypeAlias = Literal["stored", "noted", "refused"]
 
 
+class Belonging(msgspec.Struct, frozen=True, gc=False):
+    """Whose a run is, and what all of it depends on: what a guard asks for each capture, and the database once."""
+
+    owner_key: str
+    shared: bool
+    sources: frozenset[Binding]
+
+
 class RunView(msgspec.Struct, frozen=True, gc=False):
-    """A run as the queue knows it; `state` is `open`, `closing`, or the reason why it takes no more parts."""
+    """A run as the queue knows it; `state` is `open`, `closing`, or the reason why it takes no more parts.
+
+    `belonging` is None where an earlier version opened the run.
+    """
 
     run_uid: UUID
     state: str
@@ -22,6 +34,7 @@ class RunView(msgspec.Struct, frozen=True, gc=False):
     retain_until: datetime
     temporary: bool
     announced: Mapping[str, int]
+    belonging: Belonging | None
 
 
 class PartFrame(msgspec.Struct, frozen=True, gc=False):

@@ -9,7 +9,7 @@ from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from store.queue.appends import Appends
 from store.queue.connection import Links, faults_of
 from store.queue.entries import Entry
-from store.queue.frames import Answer, Depth, Frame, RunView, SealedBy, Settled, Settlement
+from store.queue.frames import Answer, Belonging, Depth, Frame, RunView, SealedBy, Settled, Settlement
 from store.queue.keys import RunKey, all_shards
 from store.queue.runs import Opening, Runs
 from store.queue.upkeep import Upkeep
@@ -75,6 +75,7 @@ class Queue:
         temporary: bool,
         run_limits: RunLimits,
         scope_limits: ScopeLimits,
+        belonging: Belonging | None = None,
         captured_parts: int = 0,
         captured_bytes: int = 0,
         stored: Iterable[tuple[str, str, str, UUID]] = (),
@@ -87,8 +88,8 @@ class Queue:
         """
         facts = Opening(
             run_uid=run_uid, state=state, policy_version=policy_version, retain_until=retain_until,
-            temporary=temporary, run_limits=run_limits, scope_limits=scope_limits, captured_parts=captured_parts,
-            captured_bytes=captured_bytes, stored=stored, refresh_limits=refresh_limits,
+            temporary=temporary, run_limits=run_limits, scope_limits=scope_limits, belonging=belonging,
+            captured_parts=captured_parts, captured_bytes=captured_bytes, stored=stored, refresh_limits=refresh_limits,
         )  # fmt: skip
         await self._runs.open(key, facts)
 

@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
 from redis.asyncio import Redis
 
 from policies.limits import RunLimits, ScopeLimits
+from policies.revocation import Binding
 from store.queue.connection import CALL_S, translated
-from store.queue.frames import Answer
+from store.queue.frames import Answer, Belonging
 from store.queue.keys import GROUP, RUNS_CHANNEL, RunKey, ShardKeys, identity_field, names_of, shard_of
 from store.queue.scripts import CLOSE, FORGET, NARROW, OPEN, Script
 from store.queue.wire import read_identity
@@ -19,6 +21,7 @@ from store.queue.wire import read_identity
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 _PER_MILLE: Final = 1000
+_sources: Final = msgspec.msgpack.Decoder(list[tuple[str, int | None]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class Opening:
     temporary: bool
     run_limits: RunLimits
     scope_limits: ScopeLimits
+    belonging: Belonging | None
     captured_parts: int
     captured_bytes: int
     stored: Iterable[tuple[str, str, str, UUID]]
@@ -55,7 +59,7 @@ class Runs:
             [shard.run(key), shard.scope(key.scope), shard.entries],
             [
                 GROUP, key.run, facts.state, _milliseconds(facts.retain_until),
-                int(facts.refresh_limits), facts.captured_parts, facts.captured_bytes,
+                int(facts.refresh_limits), facts.captured_parts, facts.captured_bytes, *_belonging(facts.belonging),
                 len(new), *_flat(new), len(limits), *_flat(limits),
                 *_flat({identity_field(*names): f"{evidence.hex}s" for *names, evidence in facts.stored}),
             ],
@@ -131,6 +135,18 @@ def _limits(run: RunLimits, scope: ScopeLimits) -> Mapping[str, int]:
         "s_bytes": scope.waiting_bytes,
         "share": round(scope.share * _PER_MILLE),
     }
+
+
+def _belonging(told: Belonging | None) -> tuple[str, int, int, bytes]:
+    if told is None:
+        return "", 0, 0, b""
+    sources = [(each.source, each.version) for each in told.sources]
+    return told.owner_key, int(told.shared), len(sources), msgspec.msgpack.encode(sources)
+
+
+def read_sources(packed: bytes) -> frozenset[Binding]:
+    """Read a run's default sources."""
+    return frozenset(Binding(source, version) for source, version in _sources.decode(packed))
 
 
 def _flat(fields: Mapping[str, Any]) -> list[Any]:

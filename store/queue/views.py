@@ -16,8 +16,9 @@ from redis.asyncio import Redis
 from policies.reasons import Reason
 from store.errors import Unavailable
 from store.queue.connection import CALL_S, translated
-from store.queue.frames import RunView
+from store.queue.frames import Belonging, RunView
 from store.queue.keys import RunKey, ShardKeys, shard_of
+from store.queue.runs import read_sources
 from store.queue.scripts import VIEW
 
 # What one call may ask: the server serves nobody else meanwhile.
@@ -96,7 +97,7 @@ def _fail(answer: _Answer, cause: str) -> None:
 
 
 def _view(fields: Sequence[Any]) -> RunView | None:
-    run_uid, state, policy_version, retain_until, temporary, announced = fields
+    run_uid, state, policy_version, retain_until, temporary, announced, *belonging = fields
     if run_uid is None:
         return None
     pairs = zip(announced[::2], announced[1::2], strict=True)
@@ -107,4 +108,11 @@ def _view(fields: Sequence[Any]) -> RunView | None:
         _EPOCH + int(retain_until) * _MS,
         temporary == b"1",
         {session.decode(): int(last) for session, last in pairs},
+        _belonging(*belonging),
     )
+
+
+def _belonging(owner: bytes | None, shared: bytes, sources: bytes) -> Belonging | None:
+    if owner is None:
+        return None
+    return Belonging(owner.decode(), shared == b"1", read_sources(sources))

@@ -15,7 +15,7 @@ from store.errors import Unavailable
 from store.ids import RunUid, ScopeId, new_id
 from store.keyring import Keyring
 from store.logging import logger
-from store.queue import Queue, RunKey
+from store.queue import Belonging, Queue, RunKey
 from store.services import sizes
 from store.services.declaring import Declaration, declared, narrowed, owned, queue_state, refusal, source_set
 from store.services.keys import Caller
@@ -117,6 +117,10 @@ class RunBook:
         """Return the run as the queue knows it, None if nobody declared it; Unavailable where that cannot be told."""
         return self._views.peek(key) or await self._views.get(key)
 
+    def settled(self, key: RunKey) -> RunFacts | None:
+        """Return the run that `view` last gave, as long as nobody need ask for it again, else None."""
+        return self._views.settled(key)
+
     async def reopen(self, key: RunKey) -> RunFacts | None:
         """Make the queue know a run that it lost or forgot, from the database; None if nobody declared it."""
         facts = await self._reopen(key)
@@ -208,6 +212,7 @@ class RunBook:
             temporary=row.standing.mode is Mode.TEMPORARY,
             run_limits=scope.policy.run_limits,
             scope_limits=scope.policy.scope_limits,
+            belonging=_belonging(row),
             captured_parts=len(taken),
             # One that takes nothing more needs no sum, which would tell how long its content was.
             captured_bytes=self._bytes_of(taken) if refusal(row) is None else 0,
@@ -240,14 +245,15 @@ class RunBook:
         view = await self._queue.run_view(key)
         if view is None:
             return await self._reopen(key)
-        row = await self._known_row(key)
+        # An earlier version opened the run, where the queue cannot say whose it is.
+        belongs = view.belonging or _belonging(await self._known_row(key))
         return RunFacts(
             run_uid=RunUid(view.run_uid),
             state=view.state,
             retain_until=view.retain_until,
-            sources=frozenset() if row is None else row.sources,
-            owner_key=None if row is None else row.owner_key,
-            shared=row is not None and row.shared,
+            sources=frozenset() if belongs is None else belongs.sources,
+            owner_key=None if belongs is None else belongs.owner_key,
+            shared=belongs is not None and belongs.shared,
         )
 
     async def _known_row(self, key: RunKey) -> RunRow | None:
@@ -277,6 +283,10 @@ async def _put_sources(connection: Connection, scope: ScopeId, row: RunRow) -> N
     found = source_set(scope, row)
     if found is not None:
         await source_sets.put(connection, [found])
+
+
+def _belonging(row: RunRow | None) -> Belonging | None:
+    return None if row is None else Belonging(row.owner_key, row.shared, row.sources)
 
 
 def _facts_of(row: RunRow) -> RunFacts:

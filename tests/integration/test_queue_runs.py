@@ -9,7 +9,8 @@ import pytest
 
 from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from policies.reasons import Reason
-from store.queue import Queue, RunKey
+from policies.revocation import Binding
+from store.queue import Belonging, Queue, RunKey
 from tests.support.queue_frames import FAR, RUN_UID, fields_of, gap, keys_in, new_key, open_run, part, state
 
 pytestmark = pytest.mark.asyncio
@@ -39,6 +40,18 @@ async def test_a_run_is_viewed_as_it_was_opened(queue: Queue) -> None:
     assert (view.run_uid, view.state, view.policy_version, view.temporary) == (RUN_UID, "open", 3, False)
     assert abs(view.retain_until - FAR) < timedelta(milliseconds=1)
     assert view.announced == {}
+
+
+async def test_a_run_says_whose_it_is_and_of_two_words_the_narrower_one(queue: Queue) -> None:
+    key = new_key()
+    first, second = Binding("doc-7", 3), Binding("doc-8", None)
+    await open_run(queue, key, belonging=Belonging("owner", True, frozenset({first})))
+    await open_run(queue, key, belonging=Belonging("owner", False, frozenset({first, second})))
+    # What was read before the second word, and comes after it.
+    await open_run(queue, key, belonging=Belonging("owner", True, frozenset({first})))
+    view = await queue.run_view(key)
+    assert view is not None
+    assert view.belonging == Belonging("owner", False, frozenset({first, second}))
 
 
 async def test_opening_again_changes_nothing_that_is_not_narrower(queue: Queue) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from redis.asyncio import Redis
 
 from policies.kinds import Role
 from policies.revocation import Binding
@@ -435,12 +436,30 @@ async def test_while_redis_is_away_a_narrowing_holds_at_the_write(
     assert (stale.state, lowered.state) == ("open", "content_opt_out")
 
 
-async def test_while_postgres_is_away_a_process_that_never_saw_a_run_knows_its_sources_from_the_ticket(
+async def test_whose_a_run_is_and_what_it_depends_on_is_known_without_postgres(
     api: Api, scope: Scope, runtime: dict[str, str], postgres_url: str, database_url: str
+):
+    await declare(api, runtime, sources=[{"source": "doc-7", "version": 3}])
+    await declare(api, runtime, sources=[{"source": "doc-8"}])
+
+    async with postgres_away(postgres_url, database_url):
+        view = await api.services.runs.view(RunKey(scope.scope_id, "run-1"))
+
+    assert view is not None
+    assert view.sources == {Binding("doc-7", 3), Binding("doc-8", None)}
+    assert view.speaks(runtime["Authorization"].split("_")[2]) is True
+    assert view.speaks("0" * 16) is False
+
+
+async def test_a_run_that_an_earlier_version_opened_is_known_by_its_ticket_while_postgres_is_away(
+    api: Api, scope: Scope, runtime: dict[str, str], postgres_url: str, database_url: str, redis_url: str
 ):
     ticket = (await declare(api, runtime, sources=[{"source": "doc-7", "version": 3}])).json()["ticket"]
     await api.services.scopes.get(scope.scope_id)
     sending = Sending(runtime["Authorization"].split("_")[2], scope.scope_id)
+    client = Redis.from_url(redis_url)
+    await client.hdel(f"custody:{{q0}}:run:{scope.scope_id.hex}:run-1", "owner", "shared", "many", "sources")
+    await client.aclose()
 
     async with postgres_away(postgres_url, database_url):
         view = await api.services.runs.view(RunKey(scope.scope_id, "run-1"))

@@ -2,6 +2,7 @@
 --
 -- KEYS  run, scope, entries
 -- ARGV  group, run's name, state, retain_until, refresh limits (1 or 0), captured parts and bytes,
+--       owner (empty: not told), shared (1 or 0), how many default sources, these as one value,
 --       number of fields that a new run gets, these (name, value), number of fields of the limits (the first is the
 --       policy version), these, then the stored identities (field, value)
 -- Answers 1 if the run was new.
@@ -14,6 +15,15 @@ local function put(from, many, write)
         redis.call(write, run, ARGV[at], ARGV[at + 1])
     end
     return from + 2 * many
+end
+
+-- An owner never changes, sharing only ends, and sources only grow: of two words the later one is told by that.
+local function belong(owner, shared, many, sources)
+    if owner == '' then return end
+    local is = redis.call('HMGET', run, 'shared', 'many')
+    redis.call('HSETNX', run, 'owner', owner)
+    if is[1] ~= '0' then redis.call('HSET', run, 'shared', shared) end
+    if not is[2] or many > number(is[2]) then redis.call('HSET', run, 'many', many, 'sources', sources) end
 end
 
 -- Entries can only be there without their run's hash if that was lost alone; the scope's hash says whether any are.
@@ -44,18 +54,19 @@ end
 if redis.call('EXISTS', entries) == 0 then
     redis.call('XGROUP', 'CREATE', entries, ARGV[1], '0', 'MKSTREAM')
 end
-local many = tonumber(ARGV[8])
-local limits_at = 9 + 2 * many
+local many = tonumber(ARGV[12])
+local limits_at = 13 + 2 * many
 local limits = tonumber(ARGV[limits_at])
 local known = redis.call('HMGET', run, 'run_uid', 'policy_version')
 narrow(run, state, retain_until)
+belong(ARGV[8], ARGV[9], tonumber(ARGV[10]), ARGV[11])
 if known[1] then
     if ARGV[5] == '1' and tonumber(ARGV[limits_at + 2]) > number(known[2]) then
         put(limits_at + 1, limits, 'HSET')
     end
 else
     -- What was narrowed before it was opened stays narrow.
-    put(9, many, 'HSETNX')
+    put(13, many, 'HSETNX')
     local stored_at = put(limits_at + 1, limits, 'HSET')
     put(stored_at, (#ARGV - stored_at + 1) / 2, 'HSET')
     count_waiting()

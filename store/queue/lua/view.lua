@@ -5,7 +5,8 @@
 
 local answers = {}
 for at, key in ipairs(KEYS) do
-    local is = redis.call('HMGET', key, 'run_uid', 'state', 'policy_version', 'retain_until', 'temporary')
+    local is = redis.call('HMGET', key, 'run_uid', 'state', 'policy_version', 'retain_until', 'temporary',
+        'owner', 'shared', 'sources')
     local announced = {}
     if is[1] and is[2] == 'closing' then
         local fields = redis.call('HGETALL', key)
@@ -16,6 +17,6 @@ for at, key in ipairs(KEYS) do
             end
         end
     end
-    answers[at] = {is[1], is[2], is[3], is[4], is[5], announced}
+    answers[at] = {is[1], is[2], is[3], is[4], is[5], announced, is[6], is[7], is[8]}
 end
 return answers
