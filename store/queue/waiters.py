@@ -1,8 +1,8 @@
 """Hears what writers settle and what is narrowed: one subscription a process, however many wait."""
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
@@ -34,7 +34,9 @@ class Waiters:
         self._most = most
         self._waiting: dict[str, set[asyncio.Future[Settled]]] = {}
         self._count = 0
-        self._recent: OrderedDict[str, Settled] = OrderedDict()
+        # As it was said: hardly ever does anybody wait, and then reading it is for nothing.
+        self._recent: deque[bytes] = deque()
+        self._recent_lines = 0
         self._narrowed: list[Callable[[RunKey], None]] = []
         self._listener: asyncio.Task[None] | None = None
         self._closing = False
@@ -44,7 +46,7 @@ class Waiters:
         """Wait until a part is settled, or the time is over; None at once if too many wait."""
         self._listen()
         name = evidence.hex
-        if (settled := self._recent.get(name)) is not None:
+        if (settled := self._heard_of(name)) is not None:
             return settled
         if self._count >= self._most:
             return None
@@ -120,21 +122,40 @@ class Waiters:
         # Whoever has the password can publish anything; what is not ours must not end the listening.
         with suppress(ValueError):
             if message["type"] == "pmessage":
-                self._settled(message["data"].decode().split("\n"))
+                self._settled(message["data"])
             elif message["type"] == "message":
                 self._tell(key_of(message["data"].decode()))
 
-    def _settled(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            evidence, outcome, reason = line.split(" ")
-            settled = Settled(outcome, Reason(reason) if reason else None)
-            self._recent[evidence] = settled
+    def _settled(self, said: bytes) -> None:
+        self._recent.append(said)
+        self._recent_lines += _lines(said)
+        while self._recent_lines > _REMEMBERED:
+            self._recent_lines -= _lines(self._recent.popleft())
+        for line in said.splitlines() if self._waiting else ():
+            evidence, settled = _read(line)
             for waiter in self._waiting.get(evidence, ()):
                 if not waiter.done():
                     waiter.set_result(settled)
-        while len(self._recent) > _REMEMBERED:
-            self._recent.popitem(last=False)
+
+    def _heard_of(self, name: str) -> Settled | None:
+        """Return what was said of a part a moment ago."""
+        wanted = name.encode()
+        for said in reversed(self._recent):
+            at = said.find(wanted)
+            if at >= 0:
+                with suppress(ValueError):
+                    return _read(said[at:].partition(b"\n")[0])[1]
+        return None
 
     def _tell(self, key: RunKey) -> None:
         for heard in self._narrowed:
             heard(key)
+
+
+def _lines(said: bytes) -> int:
+    return said.count(b"\n") + 1
+
+
+def _read(line: bytes) -> tuple[str, Settled]:
+    evidence, outcome, reason = line.decode().split(" ")
+    return evidence, Settled(outcome, Reason(reason) if reason else None)

@@ -65,7 +65,7 @@ async def test_what_was_settled_before_the_wait_began_is_remembered(queue: Queue
     await queue.append([frame])
     await settle_all(queue, "stored")
     async with asyncio.timeout(5):
-        while frame.evidence.hex not in queue._waiters._recent:  # noqa: ASYNC110 - redis-py has no event for it
+        while queue._waiters._heard_of(frame.evidence.hex) is None:  # noqa: ASYNC110 - redis-py has no event for it
             await asyncio.sleep(0.005)
     assert await queue.wait_settled(frame.evidence, 0) == Settled("stored", None)
 
