@@ -14,7 +14,7 @@ from uuid import UUID
 
 from policies.reasons import Reason
 from store import errors, ids
-from store.commitments import SECRET_BYTES, IntakeKey
+from store.commitments import SECRET_BYTES, Intake, IntakeKey
 from store.key_directory import KeyDirectory, Role
 
 Purpose = Literal["ticket", "cursor", "receipt", "sampling", "lookup", "bundle"]
@@ -29,6 +29,7 @@ _LOOKUP_MARK: Final = b"custody/v1/lookup/mark"
 _LOG: Final = "log"
 _INTAKE_NAME: Final = re.compile(r"(\d{10})-([0-9a-f]{16})")
 _HOUR: Final = "%Y%m%d%H"
+_HOUR_S: Final = 3600
 _BUCKET_NAME: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})")
 
 
@@ -61,6 +62,16 @@ class _Remembered:
                 self.kept.pop(name, None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sealing:
+    """What seals under one hour's key, and until when it is remembered."""
+
+    intake: Intake = field(repr=False)
+    begins: datetime
+    ends: datetime
+    until: float
+
+
 class Keyring:
     """The keys of one process. Only duties call what creates and destroys."""
 
@@ -74,6 +85,7 @@ class Keyring:
         self._tokens: dict[Purpose, bytes] = {}
         self._disowned = False
         self._hours: dict[int, str] = {}
+        self._sealing: _Sealing | None = None
         self._intake_names: dict[bytes, str] = {}
         self._listed_at = float("-inf")
 
@@ -124,6 +136,16 @@ class Keyring:
             raise errors.Unavailable(Reason.QUEUE_UNAVAILABLE, "no intake key of this hour")
         return IntakeKey(_intake_id(name), secret)
 
+    def current_intake(self, now: datetime) -> Intake:
+        """Return what seals under the key of this hour; kept like the key itself, and no longer than its hour."""
+        kept = self._sealing
+        if kept is None or not kept.begins <= now < kept.ends or self._clock() >= kept.until:
+            begins = datetime.fromtimestamp(_hour_of(now) * _HOUR_S, UTC)
+            intake = Intake(self.current_intake_key(now))
+            kept = _Sealing(intake, begins, begins + timedelta(hours=1), self._clock() + REMEMBERED_S)
+            self._sealing = kept
+        return kept.intake
+
     def intake_key(self, key_id: bytes) -> IntakeKey:
         """Return an intake key by its id; Corrupt (key_lost) if it was destroyed."""
         return IntakeKey(key_id, self.intake_secret(key_id))
@@ -157,6 +179,7 @@ class Keyring:
             if name.endswith(f"-{key_id.hex()}"):
                 self.directory.destroy("intake", name)
         self._remembered["intake"].drop(f"-{key_id.hex()}")
+        self._sealing = None
 
     # --- keys of signed texts and keyed hashes
 
@@ -234,7 +257,7 @@ def bucket_name(scope: UUID, bucket: UUID) -> str:
 
 
 def _hour_of(instant: datetime) -> int:
-    return int(instant.timestamp()) // 3600
+    return int(instant.timestamp()) // _HOUR_S
 
 
 def intake_name(start: datetime, key_id: bytes) -> str:

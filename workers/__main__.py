@@ -19,8 +19,8 @@ from workers.publisher import Publisher
 from workers.writer import Writer
 
 # Where both want the same core, captures go first: the queue is there to absorb, and batches that grow meanwhile cost
-# less a part. Still a third of a full share, so that a busy host does not keep writers from what waits.
-_BEHIND_CAPTURES: Final = 5
+# less a part. Still a tenth of a full share, so that a busy host does not keep writers from what waits.
+_BEHIND_CAPTURES: Final = 10
 
 
 def main() -> int:

@@ -10,6 +10,8 @@ from policies.reasons import Reason
 from store.errors import Refused
 
 _DISCONNECT: Final = "http.disconnect"
+# From here on pages of its own are worth their making.
+_LARGE_BYTES: Final = 48 * 1024
 
 
 class BodyReader:
@@ -66,8 +68,20 @@ class BodyReader:
                 task.cancel()
 
 
-async def _gathered(piece: bytes, receive: Receive, most_bytes: int) -> memoryview:
-    """Return the body that begins with this piece.
+async def _gathered(piece: bytes, receive: Receive, most_bytes: int) -> bytes | memoryview:
+    """Return the body that begins with this piece."""
+    pieces, size, more = [piece], len(piece), True
+    while more and size < _LARGE_BYTES:
+        piece, more = await _piece(receive)
+        size += len(piece)
+        _within(size, most_bytes)
+        pieces.append(piece)
+    body = b"".join(pieces)
+    return await _mapped(body, receive, most_bytes) if more else body
+
+
+async def _mapped(piece: bytes, receive: Receive, most_bytes: int) -> memoryview:
+    """Return a large body that begins with this piece.
 
     It lies in pages of its own, which are taken as pieces come and given back at once; many pieces together would leave
     the heap as large as its worst moment.

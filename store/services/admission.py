@@ -7,6 +7,7 @@ is said as one; sources alone may be left to the writer, who asks again before t
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -24,11 +25,12 @@ from store.queue import RunKey
 from store.services.disk import Disk
 from store.services.runs import RunBook, RunFacts
 from store.services.said import PartSaid
-from store.services.scopes import ScopeBook
+from store.services.scopes import Scope, ScopeBook
 from store.services.sources import SourceBook
 from store.tickets import Ticket, TicketReader
 
 # States of a run in the queue that are not a reason to refuse.
+_REMEMBERED: Final = 50_000
 _OPEN = frozenset({"open", "closing"})
 
 
@@ -46,6 +48,15 @@ class Sender(msgspec.Struct, frozen=True, gc=False):
     key_id: str
     ticket: Ticket
     view: RunFacts
+
+
+class _Decided(msgspec.Struct, frozen=True, gc=False):
+    """A sender, and the facts by which it was decided: as long as these stand, so does the decision."""
+
+    sender: Sender
+    view: RunFacts
+    scope: Scope
+    until: datetime
 
 
 class RunRefused(Refused):
@@ -70,6 +81,7 @@ class Admission:
         self._runs = runs
         self._scopes = scopes
         self._sources = sources
+        self._decided: dict[tuple[str, str, str], _Decided] = {}
 
     async def sender(self, who: Sending, run: str, ticket_text: str | None) -> Sender:
         """Return who may post to the run, or raise RunRefused; an outage is raised as Unavailable."""
@@ -77,7 +89,27 @@ class Admission:
         key = RunKey(who.scope_id, run)
         if ticket_text is None:
             raise await self._refused_without_ticket(who, key, now)
-        ticket = self._genuine(who, run, ticket_text)
+        # A run that is busy is asked about many times while its facts are the same.
+        decided = self._decided.get((who.key_id, run, ticket_text))
+        if decided is None or not self._stands(decided, who, key, now):
+            decided = await self._decide_sender(who, key, ticket_text, now)
+            if len(self._decided) >= _REMEMBERED:
+                self._decided.clear()
+            self._decided[who.key_id, run, ticket_text] = decided
+        room = await self._disk.decide()
+        if isinstance(room, Refuse):
+            raise RunRefused(room.reason, decided.view.run_uid)
+        return decided.sender
+
+    def _stands(self, decided: _Decided, who: Sending, key: RunKey, now: datetime) -> bool:
+        return (
+            now < decided.until
+            and self._runs.settled(key) is decided.view
+            and self._scopes.settled(who.scope_id) is decided.scope
+        )
+
+    async def _decide_sender(self, who: Sending, key: RunKey, ticket_text: str, now: datetime) -> _Decided:
+        ticket = self._genuine(who, key.run, ticket_text)
         if ticket.over(now):
             raise RunRefused(Reason.TICKET_EXPIRED, ticket.run_uid)
         view = await self._runs.view(key)
@@ -89,14 +121,14 @@ class Admission:
         reason = _refusal(view, now)
         if reason is not None:
             raise RunRefused(reason, view.run_uid)
-        if ticket.policy_version < (await self._scopes.get(who.scope_id)).version:
+        scope = await self._scopes.get(who.scope_id)
+        if ticket.policy_version < scope.version:
             raise RunRefused(Reason.TICKET_EXPIRED, view.run_uid)
-        room = await self._disk.decide()
-        if isinstance(room, Refuse):
-            raise RunRefused(room.reason, view.run_uid)
+        whole = view
         if not ticket.sources <= view.sources:
-            view = replace(view, sources=view.sources | ticket.sources)
-        return Sender(key, who.key_id, ticket, view)
+            whole = replace(view, sources=view.sources | ticket.sources)
+        until = min(ticket.expires_at, view.retain_until)
+        return _Decided(Sender(key, who.key_id, ticket, whole), view, scope, until)
 
     async def permit(self, sender: Sender, said: PartSaid, declared_bytes: int | None) -> None:
         """Do as `decide` does, and raise the refusal."""

@@ -67,7 +67,7 @@ class Ingest:
             return []
         key = sender.key
         try:
-            intake = Intake(self._keyring.current_intake_key(utc_now()))
+            intake = self._keyring.current_intake(utc_now())
             prepared = await self._all_prepared(sender, bodies, intake)
             answers = await self._notes.append(key, [each.frame for each in prepared])
         except Unavailable as outage:

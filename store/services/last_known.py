@@ -77,6 +77,13 @@ class LastKnown(Generic[Key, Value]):
         kept = self._kept.get(key)
         return kept.value if kept is not None and self._clock() - kept.good_at < self._age_s else None
 
+    def settled(self, key: Key) -> Value | None:
+        """Return what is remembered as long as nobody need ask for it again: what was made of it stands as well."""
+        kept = self._kept.get(key)
+        return (
+            kept.value if kept is not None and self._clock() - kept.good_at < _EARLY * self._age_s else None
+        )
+
     def last(self, key: Key) -> Value | None:
         """Return what is remembered, however old."""
         kept = self._kept.get(key)

@@ -59,6 +59,10 @@ class ScopeBook:
         """Return a scope, at most a second old; NotFound if there is none."""
         return _found(await self._by_id.get(scope_id))
 
+    def settled(self, scope_id: ScopeId) -> Scope | None:
+        """Return a scope that nobody need ask for now, else None."""
+        return self._by_id.settled(scope_id)
+
     async def by_name(self, name: str) -> Scope:
         """Return a scope by its name, at most a second old; NotFound if there is none."""
         return _found(await self._by_name.get(name))

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from uuid import UUID
 
 from policies.documents import PolicyFault
@@ -74,6 +75,8 @@ async def update_policy(connection: Connection, scope: UUID, policy: PolicyRow) 
     )
 
 
+# Every process reads every scope again each second, and policies hardly ever change.
+@lru_cache(maxsize=1024)
 def policy_of(text: str) -> ScopePolicy:
     """Read a policy as it rests; an outage where a newer version wrote what this one does not know.
 

@@ -152,3 +152,17 @@ async def test_it_is_bounded_and_keeps_what_is_used():
         await known.get(name)
 
     assert (known.peek("a"), known.peek("b"), known.peek("c")) == (1, None, 1)
+
+
+async def test_what_was_made_of_a_value_stands_only_as_long_as_nobody_need_ask_again():
+    elsewhere, time = Elsewhere({"a": 1}), Time()
+    known = remembering(elsewhere, time, grace_s=60.0)
+
+    assert known.settled("a") is None
+    await known.get("a")
+    time.now = 0.79
+    assert known.settled("a") == 1
+    time.now = 0.81
+    assert known.settled("a") is None
+    known.drop("a")
+    assert known.settled("a") is None
