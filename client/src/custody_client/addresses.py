@@ -23,6 +23,12 @@ class Address(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return f"Address({self.host}:{self.port})"
 
+    @property
+    def url(self) -> str:
+        """Where it is, for those who may see it; nothing secret is in it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.secure else 'http'}://{host}:{self.port}{self.prefix}"
+
     def head(self, method: str, path: str, headers: Mapping[str, str], length: int) -> bytes:
         """Write the head of a request; the order of its lines is always the same."""
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -59,6 +59,11 @@ class Custody:
             self.office.trouble.say()
         forks.look_after(self)
 
+    @property
+    def url(self) -> str:
+        """Where the service is, without its key; empty where what was given is no address."""
+        return "" if self._address is None else self._address.url
+
     @classmethod
     def from_environment(
         cls,

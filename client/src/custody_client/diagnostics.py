@@ -186,7 +186,7 @@ class _Visit:
             address = address_of(url, key)
         except ValueError as error:
             raise Trouble(str(error)) from None
-        self._shown = f"{'https' if address.secure else 'http'}://{address.host}:{address.port}"
+        self._shown = address.url
         self._wire = Wire(address)
 
     def _ask(self, method: str, path: str, said: object = None) -> Answer:

@@ -5,6 +5,7 @@ import gc
 import os
 import threading
 import warnings
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -78,7 +79,7 @@ def install(told):
         callbacks.clear()
 
 
-class _Told(litellm.integrations.custom_logger.CustomLogger):
+class _Told(litellm.integrations.custom_logger.CustomLogger):  # type: ignore[misc]  # Any where it is not installed
     def __init__(self, semaphore):
         super().__init__()
         self._semaphore = semaphore
@@ -236,13 +237,13 @@ def test_no_key_is_copied(install, run, asked, wait):
 
 
 def test_a_call_may_name_its_run(install, asked, wait):
-    runs = {}
+    runs: dict[str, Any] = {}
 
     class Service:
         def run(self, run_id):
             return runs.setdefault(run_id, recorded())
 
-    install(logger(Service()))
+    install(logger(cast("Any", Service())))
     litellm.completion(**asked, metadata={"custody_run": "r-7"})
     wait()
     assert len(runs["r-7"].exchanges) == 1

@@ -36,7 +36,7 @@ ASKED = {
 class Service:
     """Stands for the client of a service: gives out recorded runs."""
 
-    url = "http://custody.invalid/"
+    url = "http://custody.invalid"
 
     def __init__(self):
         self.runs = {}

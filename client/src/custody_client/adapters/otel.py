@@ -87,7 +87,7 @@ class CompletionHook:
         """Leave the address of what was captured in the span."""
         if span is None or not span.is_recording():
             return
-        parts = f"{self._custody.url.rstrip('/')}/v1/runs/{attempt}/parts"
+        parts = f"{self._custody.url}/v1/runs/{attempt}/parts"
         names = ("input", LOGICAL_REQUEST), ("output", OBSERVABLE_OUTPUT)
         for (name, kind), captured in zip(names, admitted, strict=True):
             if captured:
