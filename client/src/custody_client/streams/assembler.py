@@ -8,14 +8,16 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from custody_client.streams import chat, converse, gemini, invoke, messages, ollama, responses
-from custody_client.streams.build import built
-from custody_client.streams.decoding import decoded, plain
+from custody_client.streams.build import Origin, built
+from custody_client.streams.decoding import NOT_STRICT, decoded, leniently, plain
 from custody_client.streams.draft import Draft
 from custody_client.streams.exact import exact, written
 from custody_client.streams.frames import Frame, Frames
+from custody_client.streams.items import unrecognised
 from custody_client.streams.limits import DEFAULT, Limits
 from custody_client.streams.lines import STRAY, Lines
-from custody_client.streams.output import Output, Route, State, Stream, Vantage
+from custody_client.streams.output import Output, Route, State, Stream, Unknown, Vantage
+from custody_client.streams.words import Budget
 
 
 class Format(Protocol):
@@ -55,8 +57,8 @@ class Assembler:
         streamed: bool = True,
         limits: Limits = DEFAULT,
     ) -> None:
-        self._api, self._provider, self._host = api, provider, host
-        self._vantage, self._streamed, self._limits = vantage, streamed, limits
+        self._origin = Origin(vantage, provider, Route(host, api))
+        self._streamed, self._limits = streamed, limits
         self._format: Format | None = _FORMATS.get(api)
         self._draft = Draft(limits)
         self._lines: Lines | None = None
@@ -117,15 +119,15 @@ class Assembler:
     def output(self) -> Output:
         """Give what was seen so far."""
         state, draft = self.state, self._draft
-        self._remark(state)
+        unknown = draft.unknowns() or self._remnant()
         return built(
             draft,
-            vantage=self._vantage,
-            provider=self._provider,
-            route=Route(self._host, self._api),
+            origin=self._origin,
             stream=Stream(self._streamed, state, draft.seq, draft.terminal, draft.error),
             dropped_events=self._dropped(),
-            shape=UNSET if self._recognised or not draft.unknown_count else "unrecognised",
+            remarks=self._remarks(state),
+            unknown=unknown,
+            shape=UNSET if self._recognised or unknown is None else "unrecognised",
         )
 
     def encode(self) -> bytes:
@@ -158,7 +160,7 @@ class Assembler:
         if data == _DONE or (data[:1] != b"{" and data.strip() == _DONE):
             self._draft.terminal = "[DONE]"
             return
-        value = decoded(data)
+        value = self._decoded(data)
         if type(value) is dict:
             self._take(name, value, data)
         elif isinstance(value, list) and value:
@@ -173,7 +175,7 @@ class Assembler:
         kind = (
             headers.get(":event-type") or headers.get(":exception-type") or headers.get(":error-code") or ""
         )
-        value = decoded(payload)
+        value = self._decoded(payload)
         if headers.get(":message-type") in {"exception", "error"}:
             converse.fails(draft, kind, value if value is not None else headers.get(":error-message"))
             self._recognised = True
@@ -214,6 +216,15 @@ class Assembler:
             draft.fails("error", value.get("message"), value.get("code"))
         self._unknown(name, data if data is not None else written(value))
 
+    def _decoded(self, data: bytes) -> Any:
+        value = decoded(data)
+        if value is not NOT_STRICT:
+            return value
+        value = leniently(data)
+        if value is not None:
+            self._draft.note("json-not-strict")
+        return value
+
     def _unknown(self, name: str | None, data: bytes) -> None:
         self._draft.keep(None if name == STRAY else name, data)
         self._draft.seq += 1
@@ -224,7 +235,7 @@ class Assembler:
         data = None
         if isinstance(value, bytes | bytearray | memoryview):
             data = bytes(value)
-            value = decoded(data)
+            value = self._decoded(data)
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             for at, one in enumerate(value):  # a stream of Gemini's that was not asked for events
                 self._take(None, one, None if data is None else exact(data, (at,), one))
@@ -242,24 +253,31 @@ class Assembler:
         if self._lines is None:
             return
         last = self._lines.unfinished()
-        if last is not None and (last[1].strip() == _DONE or isinstance(decoded(last[1]), dict | list)):
+        if last is not None and (last[1].strip() == _DONE or isinstance(leniently(last[1]), dict | list)):
             self._lines.forget()
             self._text(*last)
 
-    def _remark(self, state: State) -> None:
+    def _remarks(self, state: State) -> list[str]:
         """Say what can be said only at the end."""
-        draft = self._draft
+        draft, frames = self._draft, self._frames
+        said = {
+            "ends-within-an-event": bool(self._rest()),
+            "frames-damaged": frames is not None and (frames.lost or frames.damaged > 0),
+            "finish-missing": state == "completed" and bool(draft.choices) and not draft.finished,
+            "closed-by-consumer": self._cancelled and state != "cancelled",
+        }
+        return [remark for remark, holds in said.items() if holds]
+
+    def _remnant(self) -> Unknown | None:
+        """Give the beginning of an event as it came, where nothing else came."""
+        rest, kept = self._rest(), self._limits.raw_bytes
+        if self._recognised or not rest:
+            return None
+        return Unknown(1, [unrecognised(None, rest, kept, Budget(kept), self._draft.seq)])
+
+    def _rest(self) -> bytes:
         reader = self._lines or self._frames
-        if reader is not None and reader.rest().strip():
-            draft.note("ends-within-an-event")
-            if not self._recognised and not draft.unknown_count:
-                draft.keep(None, reader.rest())
-        if self._frames is not None and (self._frames.lost or self._frames.damaged):
-            draft.note("frames-damaged")
-        if state == "completed" and draft.choices and not draft.finished:
-            draft.note("finish-missing")
-        if self._cancelled and state != "cancelled":
-            draft.note("closed-by-consumer")
+        return b"" if reader is None else reader.rest().strip()
 
     def _dropped(self) -> int:
         reader = self._lines or self._frames

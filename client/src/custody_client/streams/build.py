@@ -1,6 +1,6 @@
 """From a draft to an output: what is only known at the end is said here."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -20,18 +20,27 @@ from custody_client.streams.output import (
     Stream,
     Text,
     ToolCall,
+    Unknown,
     Vantage,
 )
+
+
+class Origin(NamedTuple):
+    """Of whom an output is, and who saw it."""
+
+    vantage: Vantage
+    provider: str
+    route: Route
 
 
 def built(
     draft: Draft,
     *,
-    vantage: Vantage,
-    provider: str,
-    route: Route,
+    origin: Origin,
     stream: Stream,
     dropped_events: int,
+    remarks: list[str],
+    unknown: Unknown | None,
     shape: Literal["unrecognised"] | UnsetType,
 ) -> Output:
     """Give the output of what a draft holds."""
@@ -39,9 +48,9 @@ def built(
     markup = [one for choice in choices for one in _annotated(choice, draft.limits.markup)]
     truncated = draft.budget.overdrawn or dropped_events > 0
     return Output(
-        vantage=vantage,
-        provider=provider,
-        route=route,
+        vantage=origin.vantage,
+        provider=origin.provider,
+        route=origin.route,
         response_id=draft.response_id,
         model=draft.model,
         choices=choices,
@@ -49,9 +58,9 @@ def built(
         usage=draft.usage.build(),
         markup=markup[: draft.limits.markup],
         limits=LimitsMet(truncated, draft.dropped_fragments, draft.dropped_items, dropped_events),
-        notes=list(draft.notes),
+        notes=[*draft.notes, *remarks],
         facts=draft.facts.build() or UNSET,
-        unknown=draft.unknowns() or UNSET,
+        unknown=unknown or UNSET,
         shape=shape,
     )
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from custody_client.streams.draft import ChoiceDraft
+from custody_client.streams.exact import written
 from custody_client.streams.items import CallDraft
 from custody_client.streams.output import Fragment
 
@@ -17,6 +18,7 @@ _MISSING: Final = object()
 _NO_IDS: Final = frozenset({"", "null", "None"})
 _KNOWN: Final = frozenset({"index", "id", "type", "function", "custom"})
 _KNOWN_INSIDE: Final = frozenset({"name", "arguments", "input"})
+_BITS, _CHARACTERS = 64, 128
 Step = str | int
 
 
@@ -149,11 +151,11 @@ def _odd_first(
     if streamed and index is _MISSING:
         missing = (*missing, "index")
     if index is not _MISSING and type(index) is not int:
-        odd["index"] = index
+        odd["index"] = _short(index)
     if given is not _MISSING and call_id is None:
-        odd["id"] = given
+        odd["id"] = _short(given)
     if name is not _MISSING and _text(name) is None:
-        odd["name"] = name
+        odd["name"] = _short(name)
     return odd | ({"missing": missing} if missing else {})
 
 
@@ -162,11 +164,11 @@ def _odd_later(call: CallDraft, index: object, given: object, function: dict[str
     if index is _MISSING:
         odd["missing"] = ("index",)
     elif index != call.wire_index or index is None:
-        odd["index"] = index
+        odd["index"] = _short(index)
     if given is not _MISSING:
-        odd["id"] = given
+        odd["id"] = _short(given)
     if "name" in function:
-        odd["name"] = function["name"]
+        odd["name"] = _short(function["name"])
     return odd
 
 
@@ -185,15 +187,15 @@ def _add(
         arguments.form = "text"
     if type(piece) is str:
         arguments.words.add(piece)
-        draft.add_fragment(arguments, Fragment(draft.seq, len(piece), **odd))
+        draft.add_fragment(arguments, Fragment(draft.seq, len(piece), **odd), _size(odd))
     elif piece is None or piece is UNSET:
-        draft.add_fragment(arguments, Fragment(draft.seq, piece, **odd))
+        draft.add_fragment(arguments, Fragment(draft.seq, piece, **odd), _size(odd))
     else:
         draft.note("arguments-object" if isinstance(piece, dict) else "arguments-not-text")
-        text = draft.exact((*path, key), piece).decode("utf-8", "replace")
+        text = draft.exact((*path, key), piece).decode()
         arguments.form = "object"
         arguments.words.add(text)
-        draft.add_fragment(arguments, Fragment(draft.seq, len(text), **odd))
+        draft.add_fragment(arguments, Fragment(draft.seq, len(text), **odd), _size(odd))
 
 
 def _send_along(
@@ -208,6 +210,20 @@ def _send_along(
         choice.draft.fact(call.opaque, key, piece[key], (*path, key))
     for key in (key for key in function if key not in _KNOWN_INSIDE):
         choice.draft.fact(call.opaque, key, function[key], (*path, inside, key))
+
+
+def _short(value: object) -> object:
+    """Return an odd value as it is, but a long one by its beginning, as text."""
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int) and value.bit_length() <= _BITS:
+        return value
+    text = value if isinstance(value, str) else written(value).decode("utf-8", "replace")
+    return text[:_CHARACTERS]
+
+
+def _size(odd: dict[str, Any]) -> int:
+    return sum(len(str(value)) + 8 for value in odd.values())
 
 
 def _text(value: object) -> str | None:

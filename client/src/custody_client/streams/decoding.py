@@ -9,17 +9,26 @@ import msgspec
 _json: Final = msgspec.json.Decoder()
 
 
+NOT_STRICT: Final = object()
+
+
 def decoded(data: bytes) -> Any:
+    """Return the JSON value, or NOT_STRICT."""
+    try:
+        return _json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return NOT_STRICT
+
+
+def leniently(data: bytes) -> Any:
     """Return the JSON value, or None.
 
     msgspec refuses what servers do send: NaN, numbers out of range, halves of surrogate pairs, bytes that are no
     UTF-8. The standard library reads these, at leisure.
     """
     try:
-        return _json.decode(data)
-    except (msgspec.MsgspecError, UnicodeError):
-        return _leniently(data)
-    except RecursionError:
+        return json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
         return None
 
 
@@ -32,13 +41,6 @@ def plain(value: object) -> Any:
         return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     except TypeError:  # not pydantic's own
         return dump()
-
-
-def _leniently(data: bytes) -> Any:
-    try:
-        return json.loads(data.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
 
 
 def is_json(text: str) -> bool:

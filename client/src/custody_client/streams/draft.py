@@ -254,11 +254,12 @@ class Draft:
         """Make empty arguments."""
         return ArgumentsDraft(Words(self.limits.arguments_bytes, self.budget))
 
-    def add_fragment(self, arguments: ArgumentsDraft, fragment: Fragment) -> None:
+    def add_fragment(self, arguments: ArgumentsDraft, fragment: Fragment, odd_bytes: int = 0) -> None:
         """Record a piece of arguments, as long as there is room for records."""
-        if self._fragments < self.limits.fragments and self.budget.left >= _FRAGMENT_BYTES:
+        size = _FRAGMENT_BYTES + odd_bytes
+        if self._fragments < self.limits.fragments and self.budget.left >= size:
             self._fragments += 1
-            self.budget.left -= _FRAGMENT_BYTES
+            self.budget.left -= size
             arguments.fragments.append(fragment)
         else:
             self.dropped_fragments += 1
@@ -270,9 +271,14 @@ class Draft:
 
     def add_object(self, arguments: ArgumentsDraft, path: Path, value: object) -> None:
         """Take arguments that came as an object, not as text: its JSON, once."""
-        text = self.exact(path, value).decode("utf-8", "replace")
+        text = self.exact(path, value).decode()
         arguments.form = "object"
         self.add_arguments(arguments, text)
+
+    def add_initial(self, arguments: ArgumentsDraft, path: Path, value: object) -> None:
+        """Take an object at the head of a call, where pieces may follow."""
+        arguments.initial = Words(self.limits.arguments_bytes, self.budget)
+        arguments.initial.add(self.exact(path, value).decode())
 
     def next_ordinal(self) -> int:
         """Return the number of a new call."""
@@ -291,7 +297,7 @@ class Draft:
 
     def unknowns(self) -> Unknown | None:
         """Give what nothing here knew."""
-        return Unknown(self.unknown_count, self.unknown) if self.unknown_count else None
+        return Unknown(self.unknown_count, list(self.unknown)) if self.unknown_count else None
 
 
 def _short(value: object, length: int = 96) -> str | None:

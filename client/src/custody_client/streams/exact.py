@@ -13,13 +13,15 @@ _array: Final = msgspec.json.Decoder(list[Raw])
 
 
 def exact(data: bytes | None, path: Path, value: object) -> bytes:
-    """Return the JSON at `path` of `data` without the spaces between tokens; of `value` where no bytes came."""
+    """Return the JSON at `path` of `data`, in UTF-8, without spaces between tokens; of `value` where no bytes came."""
     if data is None:
         return written(value)
     try:
         for step in path:
             data = bytes(_array.decode(data)[step] if isinstance(step, int) else _object.decode(data)[step])
-        return msgspec.json.format(data, indent=-1)
+        text = msgspec.json.format(data, indent=-1)
+        text.decode()  # msgspec passes over strings that nobody asks for
+        return text
     except (msgspec.MsgspecError, LookupError, RecursionError, UnicodeError):
         return written(value)
 

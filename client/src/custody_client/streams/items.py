@@ -112,15 +112,15 @@ class ArgumentsDraft:
         self.fragments: list[Fragment] = []
         self.form: Literal["json", "object", "text"] = "json"
         self.will_continue = False
-        self.initial: bytes | None = None  # an object at the head of a call, which counts if nothing follows
+        self.initial: Words | None = None  # an object at the head of a call, which counts if nothing follows
 
     def build(self, *, finished: bool) -> Arguments:
         """Give what is there, and say what it is."""
         if self.initial is not None and not self.words.size:
-            self.words.add(self.initial.decode("utf-8", "replace"))
-            self.form = "object"
+            raw, cut = self.initial.text(), self.initial.cut()
+            return Arguments(raw, "object" if cut is UNSET else "truncated", list(self.fragments), cut)
         raw, cut = self.words.text(), self.words.cut()
-        return Arguments(raw, self._state(raw, cut, finished=finished), self.fragments, cut)
+        return Arguments(raw, self._state(raw, cut, finished=finished), list(self.fragments), cut)
 
     def complete(self) -> bool:
         """Tell whether what came so far is a whole object."""

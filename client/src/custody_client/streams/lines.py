@@ -139,8 +139,8 @@ class Lines:
 
     def _line(self, line: bytes, events: list[Event]) -> None:
         """Take one line of JSON: mostly a whole value, else a part of one that ends with a bracket at its edge."""
-        bare = line.strip(_SPACE)
-        if not self._value and (not bare or bare in b"[],"):
+        bare = _element(line)
+        if not self._value and bare in {b"", b"]"}:
             return
         if not self._value and bare[:1] + bare[-1:] in {b"{}", b"[]"}:
             events.append((None, bare))
@@ -159,9 +159,18 @@ class Lines:
         self._value, self._value_size = [], 0
 
 
+def _element(line: bytes) -> bytes:
+    """Return a line without the comma after it, and without the bracket of an array that goes on in other lines."""
+    bare = line.strip(_SPACE + b",")
+    if bare[:2] == b"[{" and bare[-1:] == b"}":
+        return bare[1:]
+    return bare[:-1] if bare[:1] == b"{" and bare[-2:] == b"}]" else bare
+
+
 def _trimmed(value: bytes) -> bytes:
-    """Return an element of an array without the commas and brackets around it."""
-    return value[value.find(b"{") : value.rfind(b"}") + 1]
+    """Return an element of an array without the commas and brackets around it; a whole array as it is."""
+    bare = value.strip(_SPACE)
+    return bare if bare[:1] + bare[-1:] == b"[]" else bare[bare.find(b"{") : bare.rfind(b"}") + 1]
 
 
 def _fields(block: bytes) -> list[Event]:

@@ -26,23 +26,26 @@ Calls = list[tuple[str, str]]
 
 _BAR: Final = r"[\uff5c|\u2016]{1,2}\s?"
 _MARK: Final = rf"{_BAR}DSML\s?{_BAR}"
-_DSML_INVOKE: Final = re.compile(rf'<{_MARK}invoke\s+name="([^"<>]*)"[^<>]*>(.*?)</{_MARK}invoke>', re.DOTALL)
+_DSML_OPENING: Final = re.compile(rf"<{_MARK}(function_calls|tool_calls|calls|invoke)\b[^<>]*>")
+_DSML_INVOKE: Final = re.compile(rf'<{_MARK}invoke\s+name="([^"<>]*)"[^<>]*>')
+_DSML_INVOKED: Final = re.compile(rf"</{_MARK}invoke>")
 _DSML_PARAMETER: Final = re.compile(
-    rf'<{_MARK}parameter\s+name="([^"<>]*)"(?:\s+string="(true|false)")?[^<>]*>(.*?)</{_MARK}parameter>',
-    re.DOTALL,
+    rf'<{_MARK}parameter\s+name="([^"<>]*)"(?:\s+string="(true|false)")?[^<>]*>'
 )
-_XML_FUNCTION: Final = re.compile(r"<function=([^<>\s]+)>(.*?)(?:</function>|$)", re.DOTALL)
-_XML_PARAMETER: Final = re.compile(r"<parameter=([^<>\s]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
-_DEEPSEEK_CALL: Final = re.compile(
-    r"<[\uff5c|]tool[\u2581_]call[\u2581_]begin[\uff5c|]>(.*?)<[\uff5c|]tool[\u2581_]sep[\uff5c|]>(.*?)<[\uff5c|]tool[\u2581_]call[\u2581_]end[\uff5c|]>",
-    re.DOTALL,
-)
-_KIMI_CALL: Final = re.compile(
-    r"<\|tool_call_begin\|>\s*(.*?)\s*<\|tool_call_argument_begin\|>\s*(.*?)\s*<\|tool_call_end\|>", re.DOTALL
-)
+_DSML_PARAMETER_END: Final = re.compile(rf"</{_MARK}parameter>")
+_XML_FUNCTION: Final = re.compile(r"<function=([^<>\s]+)>")
+_XML_FUNCTION_END: Final = re.compile(r"</function>|\Z")
+_XML_PARAMETER: Final = re.compile(r"<parameter=([^<>\s]+)>")
+_XML_PARAMETER_END: Final = re.compile(r"</parameter>")
+_DEEPSEEK_CALL: Final = re.compile(r"<[\uff5c|]tool[\u2581_]call[\u2581_]begin[\uff5c|]>")
+_DEEPSEEK_NAMED: Final = re.compile(r"<[\uff5c|]tool[\u2581_]sep[\uff5c|]>")
+_DEEPSEEK_END: Final = re.compile(r"<[\uff5c|]tool[\u2581_]call[\u2581_]end[\uff5c|]>")
+_KIMI_CALL: Final = re.compile(r"<\|tool_call_begin\|>")
+_KIMI_END: Final = re.compile(r"<\|tool_call_end\|>")
 _MISTRAL_NAME: Final = re.compile(r"\s*([\w.-]{1,128})(?:\[CALL_ID\][\w-]*)?(?:\[ARGS\])?\s*(?=\{)")
 _LLAMA_END: Final = re.compile(r"<\|eo[mt]_id\|>")
-_FENCED: Final = re.compile(r"```json\s*\n(.*?)\n\s*```", re.DOTALL)
+_FENCE: Final = re.compile(r"```json[ \t]*\n")
+_FENCE_END: Final = re.compile(r"\n[ \t]*```")
 _ANY: Final = re.compile(r"<[|\uff5c\u2016tf/]|\[TOOL_CALLS\]|```json")
 
 
@@ -68,6 +71,22 @@ def found_in(text: str, limit: int) -> list[Found]:
     return sorted(found, key=lambda one: one.start)[:limit]
 
 
+def _enclosed(
+    text: str, begins: re.Pattern[str], ends: re.Pattern[str]
+) -> Iterator[tuple[re.Match[str], str, int]]:
+    """Give each opening mark, what stands up to its closing one, and where that ends; what stays open is left out.
+
+    In one pass: a pattern that looked for both would begin again at each mark that is never closed.
+    """
+    at = 0
+    while (begin := begins.search(text, at)) is not None:
+        end = ends.search(text, begin.end())
+        if end is None:
+            return
+        at = end.end()
+        yield begin, text[begin.end() : end.start()], at
+
+
 def _between(
     dialect: str, opening: str, closing: str, read: Callable[[str], Calls]
 ) -> Callable[[str], Iterator[Found]]:
@@ -91,28 +110,23 @@ def _dsml(text: str) -> Iterator[Found]:
     while (begin := _DSML_OPENING.search(text, at)) is not None:
         closing = rf"</{_MARK}{begin.group(1)}>"
         end = re.compile(closing).search(text, begin.end())
-        if end is None and _DSML_BEGINNING.search(text, begin.end()) is None and begin.group(1) != "invoke":
+        if end is None and _DSML_INVOKE.search(text, begin.end()) is None and begin.group(1) != "invoke":
             at = begin.end()  # a stray mark: what follows is text again
         else:
             at = len(text) if end is None else end.end()
         yield Found("dsml", begin.start(), at, end is not None, _dsml_calls(text[begin.start() : at]))
 
 
-_DSML_OPENING: Final = re.compile(rf"<{_MARK}(function_calls|tool_calls|calls|invoke)\b[^<>]*>")
-_DSML_BEGINNING: Final = re.compile(rf"<{_MARK}invoke\b")
-
-
 def _dsml_calls(inner: str) -> Calls:
-    return [(name, _dsml_arguments(body)) for name, body in _DSML_INVOKE.findall(inner)]
+    found = _enclosed(inner, _DSML_INVOKE, _DSML_INVOKED)
+    return [(begin.group(1), _object(_dsml_parameters(body))) for begin, body, _ in found]
 
 
-def _dsml_arguments(body: str) -> str:
-    """Return JSON of the parameters: a text as a string, anything else as it stands."""
-    pairs = (
-        (name, value if kind == "false" else json.dumps(value, ensure_ascii=False))
-        for name, kind, value in _DSML_PARAMETER.findall(body)
-    )
-    return _object(pairs)
+def _dsml_parameters(body: str) -> Iterator[tuple[str, str]]:
+    """Give names, and values as JSON: a text as a string, anything else as it stands."""
+    for begin, value, _ in _enclosed(body, _DSML_PARAMETER, _DSML_PARAMETER_END):
+        name, is_text = begin.groups()
+        yield name, value if is_text == "false" else json.dumps(value, ensure_ascii=False)
 
 
 def _object(pairs: Iterator[tuple[str, str]]) -> str:
@@ -120,16 +134,15 @@ def _object(pairs: Iterator[tuple[str, str]]) -> str:
 
 
 def _xml_calls(inner: str) -> Calls:
-    return [
-        (name, _object(map(_xml_value, _XML_PARAMETER.findall(body))))
-        for name, body in _XML_FUNCTION.findall(inner)
-    ]
+    found = _enclosed(inner, _XML_FUNCTION, _XML_FUNCTION_END)
+    return [(begin.group(1), _object(_xml_parameters(body))) for begin, body, _ in found]
 
 
-def _xml_value(pair: tuple[str, str]) -> tuple[str, str]:
-    """Return a parameter's value as JSON: if it is JSON by itself as it stands, else as a string."""
-    name, value = pair
-    return name, value if _json_end(value) == len(value) else json.dumps(value, ensure_ascii=False)
+def _xml_parameters(body: str) -> Iterator[tuple[str, str]]:
+    """Give names, and values as JSON: as they stand if that is JSON, else as strings."""
+    for begin, value, _ in _enclosed(body, _XML_PARAMETER, _XML_PARAMETER_END):
+        bare = value.removeprefix("\n").removesuffix("\n")
+        yield begin.group(1), bare if _json_end(bare) == len(bare) else json.dumps(bare, ensure_ascii=False)
 
 
 def _tagged_calls(inner: str) -> Calls:
@@ -162,7 +175,7 @@ def _json_call(text: str) -> tuple[str, str] | None:
         return None
     if isinstance(inside[key], str):
         return name, inside[key]
-    return name, exact(text.encode("utf-8", "replace"), (*path, key), inside[key]).decode("utf-8", "replace")
+    return name, exact(text.encode("utf-8", "replace"), (*path, key), inside[key]).decode()
 
 
 def _json_end(text: str, begin: int = 0) -> int | None:
@@ -204,7 +217,8 @@ def _llama(text: str) -> Iterator[Found]:
 def _deepseek_calls(inner: str) -> Calls:
     """Read DeepSeek's older marks: type, name and fenced JSON; later ones name and JSON."""
     calls: Calls = []
-    for before, after in _DEEPSEEK_CALL.findall(inner):
+    for _, body, _ in _enclosed(inner, _DEEPSEEK_CALL, _DEEPSEEK_END):
+        before, after = [*_DEEPSEEK_NAMED.split(body, maxsplit=1), ""][:2]
         begin = after.find("{")
         end = None if begin < 0 else _json_end(after, begin)
         name = after[:begin].split("\n")[0].strip() if before.strip() == "function" else before.strip()
@@ -215,17 +229,20 @@ def _deepseek_calls(inner: str) -> Calls:
 
 def _kimi_calls(inner: str) -> Calls:
     """Read Kimi's marks; a name is written `functions.name:number`."""
-    return [
-        (name.removeprefix("functions.").partition(":")[0], body) for name, body in _KIMI_CALL.findall(inner)
-    ]
+    calls: Calls = []
+    for _, body, _ in _enclosed(inner, _KIMI_CALL, _KIMI_END):
+        name, mark, arguments = body.partition("<|tool_call_argument_begin|>")
+        if mark:
+            calls.append((name.strip().removeprefix("functions.").partition(":")[0], arguments.strip()))
+    return calls
 
 
 def _fenced(text: str) -> Iterator[Found]:
     """Find fenced JSON that is a call; other JSON is nothing special."""
-    for match in _FENCED.finditer(text):
-        calls = _json_calls(match.group(1)) if match.group(1).lstrip()[:1] in {"{", "["} else []
+    for begin, body, end in _enclosed(text, _FENCE, _FENCE_END):
+        calls = _json_calls(body) if body.lstrip()[:1] in {"{", "["} else []
         if calls:
-            yield Found("json-block", match.start(), match.end(), True, calls)  # noqa: FBT003 -- a field, not a switch
+            yield Found("json-block", begin.start(), end, True, calls)  # noqa: FBT003 -- a field, not a switch
 
 
 def _none(_: str) -> Calls:

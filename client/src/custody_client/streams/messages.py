@@ -21,16 +21,20 @@ _FACTS: Final = ("stop_sequence", "stop_details", "container", "context_manageme
 def take(draft: Draft, event: Event) -> bool:
     """Take one event; False if nothing here knows its type."""
     kind = event.get("type")
-    reader = _READERS.get(kind) if isinstance(kind, str) else None
-    if reader is None:
-        if kind == "message":
-            return take_whole(draft, event)
-        if kind in _SILENT:
-            draft.pass_over()
-            return True
+    if not isinstance(kind, str):
         return take_error(draft, event)
+    reader = _READERS.get(kind)
+    if reader is None:
+        return _take_other(draft, event, kind)
     reader(draft, event)
     return True
+
+
+def _take_other(draft: Draft, event: Event, kind: str) -> bool:
+    if kind in _SILENT:
+        draft.pass_over()
+        return True
+    return take_whole(draft, event) if kind == "message" else take_error(draft, event)
 
 
 def take_whole(draft: Draft, body: Event) -> bool:
@@ -120,7 +124,7 @@ def _input(
         choice.draft.add_object(call.arguments, (*path, "input"), value)
     elif value:
         choice.draft.note("input-at-start")
-        call.arguments.initial = choice.draft.exact((*path, "input"), value)
+        choice.draft.add_initial(call.arguments, (*path, "input"), value)
 
 
 def _block_delta(draft: Draft, event: Event) -> None:
