@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from client.tests.providers.fake_provider import Provider, serving
+from client.tests.recorded import recorded
+from custody_client.adapters.faults import faults
 from tests.support import loopback
 
 HERE = Path(__file__).parent
@@ -32,3 +35,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def provider() -> Iterator[Provider]:
     """A fake provider with its own log of what it was asked."""
     yield from serving()
+
+
+@pytest.fixture
+def run() -> Iterator[Any]:
+    """A run that writes down what is captured; nothing of ours may fail unseen meanwhile."""
+    before = faults()
+    yield recorded()
+    assert faults() == before

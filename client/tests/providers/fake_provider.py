@@ -43,6 +43,8 @@ class Provider:
     asked: list[Asked] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     closed_early: threading.Event = field(default_factory=threading.Event)
+    done: threading.Event = field(default_factory=threading.Event)
+    """A stream was written to its end."""
 
     def will(self, *turns: Turn) -> None:
         self.turns.extend(turns)
@@ -103,6 +105,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         else:
             self.wfile.write(b"0\r\n\r\n")
+        self.provider.done.set()
 
     def log_message(self, *_: object) -> None:
         """Nothing of what is asked is printed."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from custody_client.adapters.calls import Call, Try, remember, settlement_of
-from custody_client.adapters.faults import harmless
+from custody_client.adapters.faults import harmless, noted
 from custody_client.adapters.routes import Route
 from custody_client.streams import Assembler
 from custody_client.streams.output import Vantage
@@ -63,8 +63,10 @@ class Answer:
         if self._assembler is None or self._over:
             return
         if self._held is None:
-            with harmless("stream"):
+            try:
                 self._assembler.feed(chunk)
+            except Exception as error:  # noqa: BLE001 -- it promises not to; a stream that breaks would be worse
+                noted("stream", type(error).__name__, self._call.run)
         elif self._held_bytes <= _HELD_BYTES:
             self._held.append(chunk)
             self._held_bytes += len(chunk)
@@ -72,29 +74,29 @@ class Answer:
     def event(self, event: object) -> None:
         """Take what an SDK has decoded of a stream."""
         if self._assembler is not None and not self._over:
-            with harmless("stream"):
+            with harmless("stream", self._call.run):
                 self._assembler.event(event)
 
     def whole(self, body: object) -> None:
         """Take an answer that is there as a whole, and end."""
         if self._assembler is not None and not self._over:
-            with harmless("answer"):
+            with harmless("answer", self._call.run):
                 self._assembler.answer(body)
         self.ended()
 
     def ended(self) -> None:
         """Say that it was read to its end."""
-        with harmless("answer"):
+        with harmless("answer", self._call.run):
             self._end("completed")
 
     def closed(self) -> None:
         """Say that its reader stopped. Whether that was before its end is told by what came, not by the connection."""
-        with harmless("answer"):
+        with harmless("answer", self._call.run):
             self._end(None)
 
     def broke(self, error: BaseException) -> None:
         """Say that reading failed, or was cancelled."""
-        with harmless("answer"):
+        with harmless("answer", self._call.run):
             self._end(settlement_of(error), type(error).__name__)
 
     def _end(self, settlement: str | None, error: str = "") -> None:

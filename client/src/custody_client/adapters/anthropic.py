@@ -57,8 +57,8 @@ def middleware(run: Run | None = None) -> Any:
 
 
 def _begun(named: Run | None, request: Any) -> "_Passing | None":
-    with harmless("anthropic middleware"):
-        run = running(named)
+    run = running(named)
+    with harmless("anthropic middleware", run):
         if run is not None and request.method.upper() == "POST" and (route := route_of("", request.url)):
             return _Passing(run, msgspec.structs.replace(route, provider="anthropic"), request)
     return None
@@ -77,7 +77,7 @@ class _Passing:
 
     def came(self, response: Any) -> None:
         """Look at what comes back: the SDK's wrapper of a response, or what another middleware put in its place."""
-        with harmless("anthropic middleware"):
+        with harmless("anthropic middleware", self.call.run):
             http = getattr(response, "http_response", None)
             if http is None:
                 self._replaced(response)
@@ -90,7 +90,7 @@ class _Passing:
 
     def broke(self, error: BaseException) -> None:
         """Say that nothing came back."""
-        with harmless("anthropic middleware"):
+        with harmless("anthropic middleware", self.call.run):
             broken(self.call, self._try, self._route, error)
             may_come_again(self.call, self._mark)
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from custody_client.adapters import around
 from custody_client.attempts import Attempt
 from custody_client.current import current_run
 from custody_client.runs import Run
@@ -83,6 +84,7 @@ class Call:
     def __init__(self, run: Run, first: int = 0) -> None:
         self.run = run
         self.exchange = run.exchange()
+        around.began(run.run_id)
         self._first = first
         self._tries: list[Try] = []
         self._asked = False
@@ -100,11 +102,11 @@ class Call:
         """Capture what was asked; the first one wins. A callable is called only where the run admits it."""
         if not self._asked:
             self._asked = True
-            self._last().attempt.capture_request(content, vantage=vantage, completeness=completeness)
+            self.last.attempt.capture_request(content, vantage=vantage, completeness=completeness)
 
     def attempt(self, layer: str = "") -> Try:
         """Return the try that this adapter sees now: the one begun last, or, if it saw that before, the next."""
-        last = self._last()
+        last = self.last
         if not last.join(layer):
             last = self._next()
             last.join(layer)
@@ -112,20 +114,22 @@ class Call:
 
     def output(self, content: Any, *, vantage: str = "sdk", settlement: str | None = "completed") -> None:
         """Capture the last try's output as it is, unless somebody nearer to the wire does, and end the try."""
-        last = self._last()
+        last = self.last
         if last.claim():
             last.attempt.capture_output(content, vantage=vantage)
             last.end(settlement)
 
     def broke(self, error: BaseException) -> None:
         """Say that the call ended by an error; a try that nobody saw go out was not sent."""
-        last = self._last()
+        last = self.last
         if not last.seen:
             last.attempt.not_dispatched()
         if not last.claimed:
             last.end(settlement_of(error))
 
-    def _last(self) -> Try:
+    @property
+    def last(self) -> Try:
+        """The try that was begun last."""
         return self._tries[-1] if self._tries else self._next()
 
     def _next(self) -> Try:

@@ -1,38 +1,42 @@
-"""Faults of adapters themselves: counted, logged once for each place, and never the caller's."""
+"""Faults of adapters themselves: counted, logged once in a while, and never the caller's."""
 
-import logging
 from collections import Counter
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
-_log: Final = logging.getLogger("custody_client")
+from custody_client.trouble import Trouble
+
 _seen: Final[Counter[str]] = Counter()
+# Where no run is known whose client could say it on its own thread.
+_trouble: Final = Trouble()
 
 
 def faults() -> Mapping[str, int]:
-    """Return how often something of ours failed, by place."""
+    """Return how often something of ours failed in this process, by place."""
     return dict(_seen)
 
 
-def noted(where: str, kind: str) -> None:
-    """Count a fault, and log the first one of its place; `kind` names it and holds nothing of what was called."""
+def noted(where: str, kind: str, run: Any = None) -> None:
+    """Count a fault; a run's client also counts and says it. `kind` names it, and holds nothing of what was called."""
     _seen[where] += 1
-    if _seen[where] == 1:
-        _log.warning(
-            "custody: %s failed (%s); calls go on unchanged, what it would have seen is not captured",
-            where,
-            kind,
-        )
+    text = f"{where} failed ({kind}): the call went on, what it would have seen is not captured"
+    account = getattr(run, "_account", None)
+    if account is not None:
+        account.office.trouble.note("adapters", text)
+        return
+    _trouble.note("adapters", text)
+    _trouble.say()
 
 
 class harmless:  # noqa: N801 -- read as a word: `with harmless("tap"):`
     """What fails inside does not fail the caller; being cancelled or interrupted is no fault, and passes."""
 
-    __slots__ = ("_where",)
+    __slots__ = ("_run", "_where")
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, run: Any = None) -> None:
         self._where = where
+        self._run = run
 
     def __enter__(self) -> None:
         return None
@@ -42,5 +46,5 @@ class harmless:  # noqa: N801 -- read as a word: `with harmless("tap"):`
     ) -> bool:
         if kind is None or not issubclass(kind, Exception):
             return False
-        noted(self._where, kind.__name__)
+        noted(self._where, kind.__name__, self._run)
         return True

@@ -133,8 +133,8 @@ def _asked(
     options: Any = None,
     **_: Any,
 ) -> Call | None:
-    with harmless("observe gemini"):
-        run = running(named)
+    run = running(named)
+    with harmless("observe gemini", run):
         route = route_of(_host(api, options), path) if run is not None and method.lower() == "post" else None
         if run is None or route is None:
             return None
@@ -163,7 +163,7 @@ def _trying(request: Any, *_: Any, **__: Any) -> "_Trying | None":
     call = current_call()
     if call is None:
         return None
-    with harmless("observe gemini"):
+    with harmless("observe gemini", call.run):
         url = urlsplit(str(request.url))
         if route := route_of(url.hostname or "", url.path):
             return _Trying(call, route)
@@ -179,7 +179,7 @@ class _Trying:
 
     def came(self, response: Any) -> None:
         """Look at what comes back: the SDK's own form of a response."""
-        with harmless("observe gemini"):
+        with harmless("observe gemini", self._call.run):
             self._try.attempt.dispatched()
             if not self._try.claim():
                 return
@@ -193,7 +193,7 @@ class _Trying:
 
     def broke(self, error: BaseException) -> None:
         """Say that the try failed: by a status, whose body the SDK keeps, or without any answer."""
-        with harmless("observe gemini"):
+        with harmless("observe gemini", self._call.run):
             code = getattr(error, "code", None)
             if not isinstance(code, int):
                 broken(self._call, self._try, self._route, error)

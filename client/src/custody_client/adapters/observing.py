@@ -21,7 +21,8 @@ from custody_client.runs import Run
 
 Client = TypeVar("Client")
 
-LAYER: Final = "sdk"
+# What these SDKs put where an argument was not given; it is taken out before a request is built.
+_NOT_GIVEN: Final = frozenset({"NotGiven", "Omit"})
 _MARK: Final = "_custody_observed"
 
 
@@ -46,13 +47,15 @@ def observe(client: Client, *, run: Run | None = None) -> Client:
 
 
 def _observe_requests(client: Any, run: Run | None) -> None:
-    """Stand before `client.request`, through which all resources of these SDKs go, around the SDK's retry loop."""
+    """Stand before the one method through which all resources of these SDKs go, around the SDK's retry loop.
+
+    Anthropic's reads what can be read but once (iterators, files) before `_request`; before that nobody else may.
+    """
     tap(client._client, within_calls=True)  # noqa: SLF001 -- each physical try passes there
-    original = client.request
-    if inspect.iscoroutinefunction(original):
-        client.request = _async_request(original, client, run)
-    else:
-        client.request = _request(original, client, run)
+    name = "_request" if hasattr(client, "_copy_and_prepare") else "request"
+    original = getattr(client, name)
+    wrapped = _async_request if inspect.iscoroutinefunction(original) else _request
+    setattr(client, name, wrapped(original, client, run))
     for name in ("copy", "with_options"):
         setattr(client, name, _copy(getattr(client, name), run))
 
@@ -99,8 +102,8 @@ def _copy(original: Any, run: Run | None) -> Any:
 
 
 def _asked(client: Any, named: Run | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "_Asking | None":
-    with harmless("observe"):
-        run = running(named)
+    run = running(named)
+    with harmless("observe", run):
         options = args[1] if len(args) > 1 else kwargs["options"]
         if run is None or options.method.lower() != "post":
             return None
@@ -119,8 +122,8 @@ class _Asking:
 
     def came(self, result: Any) -> None:
         """Look at the result, where its bytes could not be seen on their way."""
-        with harmless("observe"):
-            tried = self.call.attempt(LAYER)
+        with harmless("observe", self.call.run):
+            tried = self.call.last
             if tried.claimed:
                 return
             tried.attempt.dispatched()
@@ -132,10 +135,11 @@ class _Asking:
 
     def broke(self, error: BaseException) -> None:
         """Say that the SDK raised."""
-        with harmless("observe"):
+        with harmless("observe", self.call.run):
             self.call.broke(error)
 
 
 def _body(options: Any) -> dict[str, Any]:
     """Give the fields that the SDK was given, those of `extra_body` too, but not headers, query or files."""
-    return {**(options.json_data or {}), **(options.extra_json or {})}
+    fields = {**(options.json_data or {}), **(options.extra_json or {})}
+    return {name: value for name, value in fields.items() if type(value).__name__ not in _NOT_GIVEN}

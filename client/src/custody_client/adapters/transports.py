@@ -99,10 +99,10 @@ class Tap:
         return response
 
     def _begun(self, request: Any) -> "Passing | None":
-        with harmless("tap"):
-            if self._within_calls and current_call() is None:
-                return None
-            run = running(self._run)
+        if self._within_calls and current_call() is None:
+            return None
+        run = running(self._run)
+        with harmless("tap", run):
             route = (
                 route_of(request.url.host, request.url.path)
                 if run is not None and request.method == "POST"
@@ -164,7 +164,7 @@ class Passing:
 
     def came(self, response: Any) -> None:
         """Look at what comes back."""
-        with harmless("tap"):
+        with harmless("tap", self.call.run):
             if response.status_code in _REDIRECTS and "location" in response.headers:
                 self._try.leave(self._layer)
                 may_come_again(self.call, Mark(self._mark.key, self._mark.retry - 1))
@@ -176,7 +176,7 @@ class Passing:
 
     def broke(self, error: BaseException) -> None:
         """Say that nothing came back."""
-        with harmless("tap"):
+        with harmless("tap", self.call.run):
             broken(self.call, self._try, self._route, error)
             may_come_again(self.call, self._mark)
 
