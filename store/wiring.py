@@ -210,6 +210,7 @@ def _services(
         scopes,
         view_age=settings.run_view_age,
         ticket_lifetime=settings.ticket_lifetime,
+        closing=settings.closing,
     )
     sources = SourceBook(database)
     receipts = ReceiptWriter(keyring.token_key("receipt"))

@@ -80,16 +80,20 @@ class Queue:
         captured_bytes: int = 0,
         stored: Iterable[tuple[str, str, str, UUID]] = (),
         refresh_limits: bool = False,
+        closing_until: datetime | None = None,
+        announced: Mapping[str, int] | None = None,
     ) -> None:
         """Let the queue know a run, if it does not; what waits of it is counted from the stream.
 
         A run that it knows is only ever narrowed by this, and with `refresh_limits` takes over the limits of a newer
-        policy version. `stored` are the identities (exchange, attempt, kind, evidence) that the database holds.
+        policy version. `stored` are the identities (exchange, attempt, kind, evidence) that the database holds; until
+        `closing_until` a run that is closing takes what its sessions have `announced`.
         """
         facts = Opening(
             run_uid=run_uid, state=state, policy_version=policy_version, retain_until=retain_until,
             temporary=temporary, run_limits=run_limits, scope_limits=scope_limits, belonging=belonging,
             captured_parts=captured_parts, captured_bytes=captured_bytes, stored=stored, refresh_limits=refresh_limits,
+            closing_until=closing_until, announced=announced or {},
         )  # fmt: skip
         await self._runs.open(key, facts)
 

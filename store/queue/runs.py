@@ -40,6 +40,8 @@ class Opening:
     captured_bytes: int
     stored: Iterable[tuple[str, str, str, UUID]]
     refresh_limits: bool
+    closing_until: datetime | None
+    announced: Mapping[str, int]
 
 
 class Runs:
@@ -52,7 +54,10 @@ class Runs:
     async def open(self, key: RunKey, facts: Opening) -> None:
         """Make a run's hash unless it is there."""
         shard = self._shard(key)
-        new = {"run_uid": facts.run_uid.hex, "temporary": int(facts.temporary)}
+        new: dict[str, str | int] = {"run_uid": facts.run_uid.hex, "temporary": int(facts.temporary)}
+        if facts.closing_until is not None:
+            new["closing_until"] = _milliseconds(facts.closing_until)
+            new |= {f"n:{session}": last for session, last in facts.announced.items()}
         limits = {"policy_version": facts.policy_version, **_limits(facts.run_limits, facts.scope_limits)}
         await self._run(
             OPEN,

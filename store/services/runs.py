@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 from uuid import UUID
 
-from policies.kinds import Mode
 from policies.reasons import Reason
 from policies.revocation import Binding
 from store import clock, tickets
@@ -15,14 +14,14 @@ from store.errors import Unavailable
 from store.ids import RunUid, ScopeId, new_id
 from store.keyring import Keyring
 from store.logging import logger
-from store.queue import Belonging, Queue, RunKey
-from store.services import sizes
+from store.queue import Queue, RunKey
 from store.services.declaring import Declaration, declared, narrowed, owned, queue_state, refusal, source_set
 from store.services.keys import Caller
 from store.services.last_known import PATIENCE_S, LastKnown
+from store.services.opening import Held, RunOpening, belonging_of, held_of
 from store.services.scopes import Scope, ScopeBook, scope_from
 from store.tables import runs, scopes, source_sets
-from store.tables.runs import CapturedPart, RunRow
+from store.tables.runs import RunRow
 
 _REMEMBERED: Final = 50_000
 # Who owns a run never changes and its sources only grow, of which every process is told; this is for a word unheard.
@@ -82,12 +81,14 @@ class RunBook:
         *,
         view_age: timedelta,
         ticket_lifetime: timedelta,
+        closing: timedelta,
     ) -> None:
         self._database = database
         self._queue = queue
         self._keyring = keyring
         self._scopes = scope_book
         self._ticket_lifetime = ticket_lifetime
+        self._opening = RunOpening(queue, keyring, closing)
         self._views: LastKnown[RunKey, RunFacts] = LastKnown(
             self._read_view, age_s=view_age.total_seconds(), size=_REMEMBERED
         )
@@ -103,8 +104,8 @@ class RunBook:
         async with self._database.transaction() as connection:
             scope = await _scope(connection, scope_id)
             row, new = await self._write(connection, scope, who, run, said)
-            taken = [] if new else await runs.captured(connection, scope_id, row.run_uid)
-        in_force = await self._tell_queue(key, scope, row, taken, new=new)
+            held = Held() if new else await held_of(connection, scope_id, row)
+        in_force = await self._tell_queue(key, scope, row, held, new=new)
         self.forget(key)
         reason = refusal(row)
         if reason is not None:
@@ -133,10 +134,10 @@ class RunBook:
             if row is None:
                 return None
             scope = await _scope(connection, ScopeId(key.scope))
-            taken = await runs.captured(connection, key.scope, row.run_uid)
+            held = await held_of(connection, key.scope, row)
         # Nothing is taken for a run past its retention, not even a gap: Redis need not hold it.
         if queue_state(row) != Reason.RETENTION_EXPIRED:
-            await self._open_in_queue(key, scope, row, taken)
+            await self._opening.open(key, scope, row, held)
         return _facts_of(row)
 
     async def recordable(self, who: KeyOfScope, key: RunKey) -> UUID | None:
@@ -179,11 +180,9 @@ class RunBook:
             await runs.request_erasure(connection, scope.scope_id, row.run_uid, new_id(), who.key_id)
         return row
 
-    async def _tell_queue(
-        self, key: RunKey, scope: Scope, row: RunRow, taken: list[CapturedPart], *, new: bool
-    ) -> bool:
+    async def _tell_queue(self, key: RunKey, scope: Scope, row: RunRow, held: Held, *, new: bool) -> bool:
         try:
-            await self._open_in_queue(key, scope, row, taken)
+            await self._opening.open(key, scope, row, held)
             if not new:
                 reason = refusal(row)
                 await self._queue.narrow_run(
@@ -201,28 +200,6 @@ class RunBook:
             )
             return False
         return True
-
-    async def _open_in_queue(self, key: RunKey, scope: Scope, row: RunRow, taken: list[CapturedPart]) -> None:
-        await self._queue.open_run(
-            key,
-            run_uid=row.run_uid,
-            state=queue_state(row),
-            policy_version=row.policy_version,
-            retain_until=row.standing.retain_until,
-            temporary=row.standing.mode is Mode.TEMPORARY,
-            run_limits=scope.policy.run_limits,
-            scope_limits=scope.policy.scope_limits,
-            belonging=_belonging(row),
-            captured_parts=len(taken),
-            # One that takes nothing more needs no sum, which would tell how long its content was.
-            captured_bytes=self._bytes_of(taken) if refusal(row) is None else 0,
-            stored=[(part.exchange, part.attempt, part.kind, part.evidence) for part in taken],
-            refresh_limits=True,
-        )
-
-    def _bytes_of(self, taken: list[CapturedPart]) -> int:
-        lookup = self._keyring.token_key("lookup")
-        return sum(sizes.exact(lookup, part.evidence, part.exact_bytes) for part in taken)
 
     def _ticket(self, who: Caller, scope: Scope, row: RunRow) -> tickets.Ticket:
         return tickets.Ticket(
@@ -246,7 +223,9 @@ class RunBook:
         if view is None:
             return await self._reopen(key)
         # An earlier version opened the run, where the queue cannot say whose it is.
-        belongs = view.belonging or _belonging(await self._known_row(key))
+        belongs = view.belonging
+        if belongs is None and (row := await self._known_row(key)) is not None:
+            belongs = belonging_of(row)
         return RunFacts(
             run_uid=RunUid(view.run_uid),
             state=view.state,
@@ -283,10 +262,6 @@ async def _put_sources(connection: Connection, scope: ScopeId, row: RunRow) -> N
     found = source_set(scope, row)
     if found is not None:
         await source_sets.put(connection, [found])
-
-
-def _belonging(row: RunRow | None) -> Belonging | None:
-    return None if row is None else Belonging(row.owner_key, row.shared, row.sources)
 
 
 def _facts_of(row: RunRow) -> RunFacts:

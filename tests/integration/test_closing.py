@@ -7,6 +7,7 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from redis.asyncio import Redis
 
 from policies.kinds import SaidBy
 from policies.sequences import SequenceSet
@@ -15,6 +16,7 @@ from store.queue import RunKey
 from store.services.scopes import Scope
 from store.tables import runs, sessions
 from tests.support.api import Api, problem, running, settings_for
+from tests.support.capture import capturing
 from tests.support.outages import NOWHERE
 
 
@@ -171,6 +173,38 @@ async def test_a_run_that_redis_forgot_is_closed_there_too(api: Api, scope: Scop
     assert answer["effective"] == "now"
     assert view is not None
     assert (view.state, dict(view.announced)) == ("closing", {"s1": 3})
+
+
+async def test_a_closing_run_that_redis_forgot_still_takes_what_was_announced(
+    database_url: str, redis_url: str, keys_dir: Path
+):
+    async with capturing(database_url, redis_url, keys_dir) as runtime:
+        queue, key = runtime.api.services.queue, RunKey(runtime.scope.scope_id, runtime.run)
+        until = (await close(runtime.api, runtime.key, {"s1": 3, "s2": None})).json()["closing_until"]
+        ends = await field(redis_url, key, "closing_until")
+        # By a restore, which lets the queue begin anew, or by a loss of its data.
+        await queue.begin_anew(0)
+        runtime.api.services.runs.forget(key)
+
+        late = await runtime.put(b"late", custody_session="s1", custody_sequence="3")
+
+        assert (late.status_code, late.json()["capture"]) == (202, "queued")
+        assert (await field(redis_url, key, "closing_until"), until is not None) == (ends, True)
+        view = await queue.run_view(key)
+        assert view is not None
+        assert (view.state, dict(view.announced)) == ("closing", {"s1": 3})
+        beyond = await runtime.put(b"beyond", "x-2", custody_session="s1", custody_sequence="4")
+        assert (beyond.status_code, beyond.json()["reason"]) == (403, "run_closed")
+
+
+async def field(redis_url: str, key: RunKey, name: str) -> int:
+    """What the queue knows of a run under this name."""
+    client = Redis.from_url(redis_url)
+    try:
+        (found,) = [each async for each in client.scan_iter(f"*:run:{key.scope.hex}:*")]
+        return int(await client.hget(found, name) or 0)
+    finally:
+        await client.aclose()
 
 
 async def test_while_redis_is_away_a_closing_is_taken_and_holds_at_the_write(
