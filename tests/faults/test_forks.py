@@ -9,7 +9,12 @@ import httpx
 import pytest
 
 from policies.kinds import Role
+from store.db import Database
+from store.mirror import Mirror
 from store.services import sequencing
+from store.services.expiry import Expiry
+from store.services.taking_back import TakingBack
+from store.tables.buckets import Bucket
 from tests.faults.test_publishing import command, published, store_one
 from tests.integration.test_restore import SECRET, post, read, stored
 from tests.support.backup import Back
@@ -176,3 +181,52 @@ async def test_out_of_a_fork_by_the_steps_as_they_are_written(back, more):
     assert await scalar(way.url, actions) == ["log_taken_back", "log_restored"]
     # And what was blind is not any more: it goes on by itself.
     assert (await way.duties.perform("purge")).succeeded
+
+
+async def test_what_happened_on_both_ways_of_a_fork_is_said_once_or_does_no_harm(back):
+    way = back.way
+    runtime, short = await way.runtime(of=await way.scope()), await way.runtime(of=await way.scope())
+    erased, _ = await stored(way, runtime, "x-erased")
+    expired, _ = await stored(way, short, "x-expired")
+    # Of another span, so that only one of the two is over.
+    await execute(
+        way.url,
+        "UPDATE buckets SET span_end = span_end + interval '1 day' WHERE scope_id = $1",
+        runtime.scope.scope_id,
+    )
+    await back.publish()
+    await back.backup()
+
+    async def happens() -> None:
+        span = await scalar(way.url, "SELECT span_start FROM parts WHERE exchange = 'x-expired'")
+        over = "UPDATE buckets SET span_end = now() - interval '1 second' WHERE span_start = $1 AND scope_id = $2"
+        await execute(way.url, "ALTER TABLE buckets DROP CONSTRAINT IF EXISTS buckets_span_forward")
+        await execute(way.url, over, span, short.scope.scope_id)
+        await post(way, runtime, "/v1/erasures", part=erased)
+        expiry = Expiry(way.house.duties, way.house.keyring, way.queue, 86_400)
+        bucket = await scalar(way.url, "SELECT bucket_id FROM parts WHERE exchange = 'x-expired'")
+        await expiry._expire(Bucket(short.scope.scope_id, bucket, span, span, "live"))
+
+    await happens()
+    await back.publish()
+    await back.go_back(aged=False)
+    await asyncio.sleep(1.1)
+    with pytest.MonkeyPatch.context() as blind:
+        blind.setattr(sequencing, "trusted", lambda *_: True)
+        await execute(way.url, "UPDATE log_state SET compared_on = this_database()")
+        await asyncio.sleep(1.1)
+        await stored(way, runtime, "x-between")
+        await happens()
+        assert (await way.duties.perform("sequence")).counts["sequenced"] == 3
+    assert await back.round() == "forked"
+    owner = await Database.open(way.url, role=None, size=2)
+    done = await TakingBack(owner, Mirror(back.mirror)).run("operator-1")
+    await owner.close()
+    assert (done.leaves, done.missing) == (3, 2)
+    assert await back.restore()
+    await back.publish()
+    assert (await back.verified()).faults == []
+    kinds = "SELECT string_agg(kind, ' ' ORDER BY idx) FROM log_entries WHERE idx >= $1"
+    assert await scalar(way.url, kinds, done.first) == "purge expire part purge restore"
+    assert await read(way, runtime, erased) == (410, "erased")
+    assert await read(way, short, expired) == (410, "retention_expired")
