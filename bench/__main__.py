@@ -23,7 +23,8 @@ Measure = Callable[[Setting], Awaitable[list[Figure]]]
 # In the order in which they run: the ones whose figures a busy database would disturb come first.
 BENCHMARKS: Final = (
     "single_accept", "batch_accept", "durable", "durable_with_log", "sequence", "proof", "latency", "read_content",
-    "memory", "page_flat", "purge_flat", "verify_bundle",
+    "capture_admitted", "capture_refused", "capture_down", "capture_vs_otel", "stream_tap", "calls_beside",
+    "client_import", "memory", "page_flat", "purge_flat", "verify_bundle",
 )  # fmt: skip
 _SEED: Final = 20_240_131
 

@@ -40,6 +40,16 @@ TARGETS: Final = {
     "proof_ms": Target(10, 3, at_least=False),
     "memory": Target(3, 2, at_least=False),
     "memory_mib": Target(300, 300, at_least=False),
+    "capture_admitted": Target(20, 8, at_least=False),
+    "capture_refused": Target(2, 0.7, at_least=False),
+    "capture_down": Target(1, 0.3, at_least=False),
+    "capture_vs_otel": Target(0.5, 0.2, at_least=False),
+    "stream_tap": Target(15, 10, at_least=False),
+    "calls_beside_up": Target(1, 0.5, at_least=False),
+    "calls_beside_down": Target(1, 0.5, at_least=False),
+    "calls_beside_hanging": Target(1, 0.5, at_least=False),
+    "beside_exit": Target(2, 2, at_least=False),
+    "client_import": Target(60, 40, at_least=False),
     "verify_bundle": Target(1000, 5000, at_least=True),
 }
 

@@ -54,6 +54,7 @@ class Handler(BaseHTTPRequestHandler):
     """HTTP/1.1 with chunks that are flushed one by one."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else a stream's every flush would wait for the reader's acknowledgement
     provider: Provider
 
     def do_POST(self) -> None:
