@@ -3,6 +3,7 @@
 Seen at the wire, `body` holds the very bytes of the request wherever all of its fields are of those that are copied.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -28,9 +29,8 @@ def of_options(route: Route, body: Mapping[str, Any], vantage: str = "sdk") -> d
 
 def of_bytes(route: Route, body: bytes, vantage: str = "wire") -> dict[str, Any]:
     """Give the request as it went out; a body that is no JSON object is kept as text, marked as such."""
-    try:
-        fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    fields = _fields(body)
+    if fields is None:
         return _unrecognised(route, body, vantage)
     names = NAMES[route.api]
     left_out = [name for name in fields if name not in names]
@@ -46,6 +46,30 @@ def without_credentials(name: str, value: Any) -> Any:
     if name not in TOOLS or not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return value
     return [_tool(each) for each in value]
+
+
+def _fields(body: bytes) -> dict[str, msgspec.Raw] | None:
+    """Take an object apart, each value as its own bytes; None where it is none."""
+    try:
+        return msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        pass
+    # An escaped half of a surrogate pair is JSON all the same; such values are written anew where they must be apart.
+    try:
+        found = json.loads(body.decode(), parse_constant=_refuse)
+        if isinstance(found, dict):
+            return {name: _raw(value) for name, value in found.items()}
+    except (ValueError, RecursionError):
+        pass
+    return None
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value, allow_nan=False).encode())
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _document(route: Route, body: Any, vantage: str, model: Any, left_out: Sequence[str]) -> dict[str, Any]:
@@ -73,7 +97,7 @@ def _suspicious(raw: msgspec.Raw) -> bool:
 
 
 def _cleaned(name: str, raw: msgspec.Raw) -> Any:
-    return without_credentials(name, msgspec.json.decode(raw)) if name in TOOLS else raw
+    return without_credentials(name, json.loads(bytes(raw))) if name in TOOLS else raw
 
 
 def _tool(tool: Any) -> Any:
@@ -104,5 +128,5 @@ def _address(url: str) -> str:
 def _text(raw: msgspec.Raw | None) -> str | None:
     if raw is None:
         return None
-    value = msgspec.json.decode(raw)
+    value = json.loads(bytes(raw))
     return value if isinstance(value, str) else None
