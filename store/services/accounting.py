@@ -21,7 +21,7 @@ from store.db import Connection, Database
 from store.services import gap_records
 from store.services.duties import Budget
 from store.services.gap_records import Gap
-from store.tables import closings, gaps, leases, log_queue, runs, sessions
+from store.tables import closings, completeness, gaps, leases, log_queue, runs, sessions
 from store.tables.closings import Due
 from store.tables.runs import RunRow
 
@@ -42,12 +42,14 @@ async def close(connection: Connection, scope: UUID, row: RunRow, *, never: bool
     missing = [_unaccounted(scope, row, session, account) for session, account in accounts.items()]
     await gap_records.record(connection, [gap for gap in missing if gap.numbers], [], set())
     await runs.set_closed(connection, scope, row.run_uid, None, never_closed=never)
+    await completeness.count(connection, scope, row.run_uid)
     record = await _record(connection, scope, row.run_uid, row.run, accounts, stored)
     await _commit_to(connection, scope, row, record)
 
 
 async def close_again(connection: Connection, scope: UUID, row: RunRow) -> bool:
     """Account again for a closed run whose row is locked; False if that says nothing new."""
+    await completeness.count(connection, scope, row.run_uid)
     record = await account(connection, scope, row.run_uid, row.run)
     if record == await closings.last_record(connection, scope, row.run_uid):
         return False

@@ -1,7 +1,7 @@
 """What is found by counting: runs are closed, what of 1…N has no record is `unaccounted`; a lost queue is noticed.
 
 A run is closed only when nothing of it can be on its way any more: its time to take what was sent is over, and the
-queue holds no entry of it that is older than that. What waits of other runs keeps none from being closed.
+queue holds no entry of it. What waits of other runs keeps none from being closed.
 """
 
 import asyncio
@@ -23,8 +23,6 @@ from store.tables.runs import DueRun
 
 DUTY: Final = "reconcile"
 
-# The end of a closing is decided by Redis' clock and looked at by Postgres'.
-_APART_S: Final = 2.0
 _RUNS: Final = 100
 # Most of the time that a closing takes is waiting for Redis and Postgres.
 _AT_ONCE: Final = 4
@@ -111,16 +109,12 @@ class Reconcile:
                 return found
 
     async def _closing(self, scope: UUID) -> AsyncIterator[int]:
-        """Close runs of which nothing waits that came in before their closing ended, page by page."""
+        """Close runs whose closing has lasted as long as it may and of which nothing waits, page by page."""
         closing_s, after = self.closing.total_seconds(), runs.FIRST
         while True:
             async with self.database.connection() as connection:
                 due = await runs.closing_due(connection, scope, closing_s, _RUNS, after)
-            waits_s = await self._waits_s(scope, due)
-            over = [
-                run for run, wait_s in waits_s if not wait_s or run.since_s > closing_s + wait_s + _APART_S
-            ]
-            yield await self._close_all(scope, over, never=False)
+            yield await self._close_all(scope, await self._idle(scope, due), never=False)
             if len(due) < _RUNS:
                 return
             after = due[-1].since, due[-1].run_uid
@@ -131,16 +125,15 @@ class Reconcile:
         while True:
             async with self.database.connection() as connection:
                 due = await runs.never_closed_due(connection, scope, silence_s, _RUNS, after)
-            silent = [run for run, wait_s in await self._waits_s(scope, due) if not wait_s]
-            yield await self._close_all(scope, silent, never=True)
+            yield await self._close_all(scope, await self._idle(scope, due), never=True)
             if len(due) < _RUNS:
                 return
             after = due[-1].since, due[-1].run_uid
 
-    async def _waits_s(self, scope: UUID, due: Sequence[DueRun]) -> list[tuple[DueRun, float]]:
-        """Ask for how long something of each run has waited: after their rows were read, never before."""
+    async def _idle(self, scope: UUID, due: Sequence[DueRun]) -> list[DueRun]:
+        """Return those of which nothing waits: not even a gap that came late, which the account would not know of."""
         waits_s = await self.queue.runs_wait_s([RunKey(scope, run.run) for run in due])
-        return [(run, waits_s[RunKey(scope, run.run)]) for run in due]
+        return [run for run in due if not waits_s[RunKey(scope, run.run)]]
 
     async def _close_all(self, scope: UUID, due: Sequence[DueRun], *, never: bool) -> int:
         """Close a few runs at a time; nothing is under way any more when this ends, however it ends."""

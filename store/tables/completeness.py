@@ -1,4 +1,7 @@
-"""How much was observed, stored and missed, by scope and by the day on which a run was declared."""
+"""How much was observed, stored and missed, by scope and by the day on which a run was declared.
+
+Runs that ended were counted then; parts are read only of those that have not, or of which more was told since.
+"""
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -32,12 +35,24 @@ async def days(connection: Connection, scope: UUID | None, since: datetime) -> l
         )
         for row in await connection.fetch(_SQL["runs"], scope, since)
     }
+    for row in await connection.fetch(_SQL["counted"], scope, since):
+        _add(found[row["scope"], row["day"]], row["word"], row["count"])
     for row in await connection.fetch(_SQL["stored"], scope, since):
-        found[row["scope"], row["day"]].stored = row["parts"]
+        _add(found[row["scope"], row["day"]], "stored", row["parts"])
     for row in await connection.fetch(_SQL["missing"], scope, since):
-        day = found[row["scope"], row["day"]]
-        if row["reason"]:
-            day.by_reason[row["reason"]] = row["count"]
-        else:
-            day.missing = row["count"]
+        _add(found[row["scope"], row["day"]], row["reason"], row["count"])
     return list(found.values())
+
+
+async def count(connection: Connection, scope: UUID, run: UUID) -> None:
+    """Count a run that ends, within the transaction that ends it or accounts for it again."""
+    await connection.execute(_SQL["count"], scope, run)
+
+
+def _add(day: Day, word: str, count: int) -> None:
+    if word == "stored":
+        day.stored += count
+    elif word:
+        day.by_reason[word] = day.by_reason.get(word, 0) + count
+    else:
+        day.missing += count

@@ -7,14 +7,28 @@ WHERE ($1::uuid IS NULL OR r.scope_id = $1) AND r.declared_at >= $2
 GROUP BY s.name, day
 ORDER BY s.name, day DESC
 
--- name: stored how many parts those runs have stored, whatever became of them
-SELECT s.name AS scope, (r.declared_at AT TIME ZONE 'UTC')::date AS day, count(*) AS parts
+-- name: count a run that ends: its row is locked
+UPDATE runs SET counts = count_run(scope_id, run_uid), counted_at = now() WHERE scope_id = $1 AND run_uid = $2
+
+-- name: counted what was counted when those runs ended, unless more was told of them since; a minute for the clocks of apis
+SELECT s.name AS scope, (r.declared_at AT TIME ZONE 'UTC')::date AS day, c.key AS word, sum(c.value::bigint)::bigint AS count
 FROM runs r JOIN scopes s ON s.scope_id = r.scope_id
-JOIN parts p ON p.scope_id = r.scope_id AND p.run_uid = r.run_uid
+CROSS JOIN LATERAL jsonb_each_text(r.counts) AS c
 WHERE ($1::uuid IS NULL OR r.scope_id = $1) AND r.declared_at >= $2
+  AND NOT EXISTS (SELECT 1 FROM gaps g WHERE g.scope_id = r.scope_id AND g.run_uid = r.run_uid
+                  AND g.said_by <> 'count' AND g.last_at > r.counted_at - interval '1 minute')
+GROUP BY s.name, day, c.key
+
+-- name: stored how many parts the others have stored, whatever became of them; run by run, or all parts would be read for a few runs
+SELECT s.name AS scope, (r.declared_at AT TIME ZONE 'UTC')::date AS day, sum(p.parts)::bigint AS parts
+FROM runs r JOIN scopes s ON s.scope_id = r.scope_id
+CROSS JOIN LATERAL (SELECT count(*) AS parts FROM parts p WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid) AS p
+WHERE ($1::uuid IS NULL OR r.scope_id = $1) AND r.declared_at >= $2
+  AND (r.counts IS NULL OR EXISTS (SELECT 1 FROM gaps g WHERE g.scope_id = r.scope_id AND g.run_uid = r.run_uid
+                                   AND g.said_by <> 'count' AND g.last_at > r.counted_at - interval '1 minute'))
 GROUP BY s.name, day
 
--- name: missing what those runs lack, by reason; '' is all reasons together, in which no number counts twice
+-- name: missing what the others lack, by reason; '' is all reasons together, in which no number counts twice
 WITH there AS (
     SELECT s.name AS scope, (r.declared_at AT TIME ZONE 'UTC')::date AS day, g.run_uid, g.session, g.reason, g.exchange,
            g.sequence, g.sequences, g.merged, g.times, g.superseded_by,
@@ -24,6 +38,8 @@ WITH there AS (
     FROM runs r JOIN scopes s ON s.scope_id = r.scope_id
     JOIN gaps g ON g.scope_id = r.scope_id AND g.run_uid = r.run_uid
     WHERE ($1::uuid IS NULL OR r.scope_id = $1) AND r.declared_at >= $2
+      AND (r.counts IS NULL OR EXISTS (SELECT 1 FROM gaps l WHERE l.scope_id = r.scope_id AND l.run_uid = r.run_uid
+                                       AND l.said_by <> 'count' AND l.last_at > r.counted_at - interval '1 minute'))
 ), numbers AS (
     SELECT scope, day, run_uid, session, reason, sequences - coalesce(stored, '{}') AS numbers
     FROM there WHERE sequences IS NOT NULL

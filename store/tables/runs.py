@@ -41,12 +41,11 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class DueRun:
-    """A run that a duty has to end; `since` is when its closing began, or when it was declared, so many seconds ago."""
+    """A run that a duty has to end; `since` is when its closing began, or when it was declared."""
 
     run_uid: RunUid
     run: str
     since: datetime
-    since_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ async def never_closed_due(
 
 
 def _due(rows: Sequence[Record]) -> list[DueRun]:
-    return [DueRun(RunUid(row["run_uid"]), row["run"], row["since"], row["since_s"]) for row in rows]
+    return [DueRun(RunUid(row["run_uid"]), row["run"], row["since"]) for row in rows]
 
 
 async def set_closed(

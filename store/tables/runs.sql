@@ -34,14 +34,14 @@ WHERE scope_id = $1 AND run_uid = $2
 UPDATE runs SET state = 'closing', closing_at = now() WHERE scope_id = $1 AND run_uid = $2 AND state = 'open'
 
 -- name: closing_due runs of one scope whose closing began `$2` seconds ago or earlier, oldest first, from one on
-SELECT run_uid, run, closing_at AS since, extract(epoch FROM now() - closing_at)::float8 AS since_s
+SELECT run_uid, run, closing_at AS since
 FROM runs
 WHERE scope_id = $1 AND state = 'closing' AND closing_at <= now() - make_interval(secs => $2) AND (closing_at, run_uid) > ($3, $4)
 ORDER BY closing_at, run_uid
 LIMIT $5
 
 -- name: never_closed_due open runs of one scope without a sign for `$2` seconds: no declaration, part, gap or state; from one on
-SELECT r.run_uid, r.run, r.declared_at AS since, extract(epoch FROM now() - r.declared_at)::float8 AS since_s
+SELECT r.run_uid, r.run, r.declared_at AS since
 FROM runs r
 WHERE r.scope_id = $1 AND r.state = 'open' AND r.declared_at <= now() - make_interval(secs => $2)
   AND coalesce(r.narrowed_at, r.declared_at) <= now() - make_interval(secs => $2)

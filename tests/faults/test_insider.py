@@ -42,6 +42,7 @@ BY_TYPE = {
     "integer[]": "array_append({0}[2:], 7)",
     "boolean": "NOT {0}",
     "timestamp with time zone": "coalesce({0}, now()) + interval '1 second'",
+    "jsonb": "jsonb_build_object('stored', 7)",
     "int8multirange": "{0} - int8multirange(int8range(3, 4))",
 }
 BY_NAME = {

@@ -10,10 +10,12 @@ import pytest
 from store import ids
 from store.commitments import close_commitment
 from store.db import Database
+from store.keyring import Keyring
 from store.services import accounting
 from store.services.accounting import Accounts
-from store.tables import runs
-from tests.support.duties import execute, leaves, new_run, new_scope, scalar
+from store.services.buckets import ensure_buckets
+from store.tables import completeness, runs
+from tests.support.duties import execute, leaves, new_parts, new_run, new_scope, scalar
 from tests.support.log_queue import rows
 
 
@@ -160,3 +162,69 @@ async def test_what_there_was_no_time_for_is_begun_with_by_the_next_run(
     assert await scalar(database_url, "SELECT place IS NOT NULL FROM leases")
     assert await Accounts(database).run() == {"again": 0}
     assert await scalar(database_url, "SELECT place IS NULL FROM leases")
+
+
+async def test_of_runs_that_ended_no_part_is_read_for_completeness_unless_more_was_told(
+    database_url: str, database: Database, keyring: Keyring
+) -> None:
+    scope = await new_scope(database_url)
+    await ensure_buckets(database, keyring, span_s=86_400)
+    keep = datetime.now(UTC) + timedelta(days=1)
+    uids = [
+        await new_run(database_url, scope, retain_until=keep, run=f"r-{number}", state="closing")
+        for number in range(2)
+    ]
+    ranges = (
+        "INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, session, sequences, merged, first_at, last_at)"
+        " VALUES ($1, $2, gen_random_uuid(), $3, $4, 's-1', $5::text::int8multirange, $6,"
+        " now() - interval '1 hour', now() - interval '1 hour')"
+    )
+    for uid in uids:
+        await new_parts(database_url, scope, uid, 4, session="s-1")
+        # 4 was refused and stored later; 6 was said by both sides; two more lost their numbers; one had none.
+        await execute(database_url, ranges, scope, uid, "store", "capacity_exceeded", "{[4,7)}", 2)
+        await execute(database_url, ranges, scope, uid, "client", "client_transport", "{[6,8)}", 0)
+        await execute(
+            database_url,
+            "INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, exchange, attempt, kind, first_at, last_at)"
+            " VALUES ($1, $2, gen_random_uuid(), 'store', 'write_failed', 'x', 'a', 'logical-request',"
+            " now() - interval '1 hour', now() - interval '1 hour')",
+            scope,
+            uid,
+        )
+        await execute(
+            database_url,
+            "INSERT INTO sessions (scope_id, run_uid, session, announced) VALUES ($1, $2, 's-1', 9)",
+            scope,
+            uid,
+        )
+    open_yet = await _days(database, scope)
+    async with database.transaction() as connection:
+        for number in range(2):
+            row = await runs.lock(connection, scope, f"r-{number}")
+            assert row is not None
+            await accounting.close(connection, scope, row, never=False)
+
+    ended = await _days(database, scope)
+
+    told = {"capacity_exceeded": 8, "client_transport": 4, "write_failed": 2}
+    assert open_yet == ((8, 12, told), True)
+    assert ended == ((8, 16, {**told, "unaccounted": 4}), False)
+    # More comes to be known of one: it is counted anew until it is accounted for again.
+    await gap_comes(database_url, (scope, uids[0]), 9)
+    await execute(database_url, "UPDATE gaps SET session = 's-1' WHERE session = 's'")
+    later = await _days(database, scope)
+    assert later == ((8, 16, {**told, "unaccounted": 4, "client_queue_full": 1}), True)
+    await execute(database_url, "UPDATE runs SET counts = NULL")
+    assert (await _days(database, scope))[0] == later[0]
+
+
+async def _days(database: Database, scope: UUID) -> tuple[tuple[int, int, dict[str, int]], bool]:
+    """What is stored and missing, and whether any part was read to tell."""
+    read = "SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0) FROM pg_stat_xact_user_tables WHERE relname = 'parts'"
+    async with database.transaction() as connection:
+        # What the connection did before may be among it.
+        before = await connection.fetchval(read)
+        (day,) = await completeness.days(connection, scope, datetime.now(UTC) - timedelta(days=2))
+        after = await connection.fetchval(read)
+    return (day.stored, day.missing, day.by_reason), after > before
