@@ -157,10 +157,16 @@ class Erasures:
     async def _subject(self, scope: UUID, subject: str, by: str) -> ErasureRow:
         key = self._keyring.token_key("lookup")
         named = lookup_hash(key, "subject", scope, subject.encode())
+        target = Target("subject", subject=named)
         async with self._database.transaction() as connection:
             if not await subject_rows.known(connection, scope, named):
                 raise NotFound
-            row = await _kept(connection, scope, Target("subject", subject=named), by)
+            before = await erasures.of_target(connection, scope, target)
+            # One that was asked for before is about what had been declared by then, and may wait for a hold for long.
+            covered = before is not None and not await subject_rows.declared_since(
+                connection, Subject(scope, named, before.requested_at)
+            )
+            row = before if before is not None and covered else await _new(connection, scope, target, by)
         await subjects.close(self._database, self._queue, Subject(scope, named, row.requested_at))
         return row
 
@@ -195,8 +201,12 @@ async def _kept(
     connection: Connection, scope: UUID, target: Target, by: str, state: str = _ACCEPTED
 ) -> ErasureRow:
     before = await erasures.of_target(connection, scope, target)
-    if before is not None:
-        return before
+    return before if before is not None else await _new(connection, scope, target, by, state)
+
+
+async def _new(
+    connection: Connection, scope: UUID, target: Target, by: str, state: str = _ACCEPTED
+) -> ErasureRow:
     erasure = ids.new_id()
     waits_for = _HOLD if state == _DEFERRED else None
     await erasures.insert(connection, scope, erasure, target, state=state, waits_for=waits_for, by=by)

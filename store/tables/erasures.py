@@ -50,7 +50,7 @@ class Uncleared(NamedTuple):
 
 
 async def of_target(connection: Connection, scope: UUID, target: Target) -> ErasureRow | None:
-    """Return the erasure of the same target, which was asked for before."""
+    """Return the erasure of the same target that was last asked for before."""
     return _row(await connection.fetchrow(_SQL["of_target"], scope, *target))
 
 

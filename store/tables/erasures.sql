@@ -1,10 +1,10 @@
--- name: of_target the erasure that was asked for the same before; whole sources and subjects only until that is done
+-- name: of_target the erasure that was last asked for the same before; whole sources and subjects only until that is done
 SELECT e.erasure_id, e.target_kind, e.run_uid, r.run, e.evidence, e.source, e.state, e.waits_for, e.requested_at, e.purged_at
 FROM erasures e LEFT JOIN runs r ON r.scope_id = e.scope_id AND r.run_uid = e.run_uid
 WHERE e.scope_id = $1 AND e.target_kind = $2 AND e.run_uid IS NOT DISTINCT FROM $3 AND e.evidence IS NOT DISTINCT FROM $4
   AND e.source IS NOT DISTINCT FROM $5 AND e.subject IS NOT DISTINCT FROM $6
   AND (e.target_kind IN ('part', 'run') OR e.state <> 'purged')
-ORDER BY e.requested_at
+ORDER BY e.requested_at DESC
 LIMIT 1
 
 -- name: insert what was asked for; from the commit on reads refuse it

@@ -31,6 +31,11 @@ async def known(connection: Connection, scope: UUID, subject: bytes) -> bool:
     return bool(await connection.fetchval(_SQL["known"], scope, subject))
 
 
+async def declared_since(connection: Connection, subject: Subject) -> bool:
+    """Say whether runs about it were declared after then that are not erased."""
+    return bool(await connection.fetchval(_SQL["declared_since"], *subject))
+
+
 async def take(connection: Connection, subject: Subject, limit: int) -> list[Taken]:
     """Lock and return runs that are not erased."""
     rows = await connection.fetch(_SQL["take"], *subject, limit)

@@ -3,6 +3,9 @@
 -- name: known whether any run is about a subject
 SELECT EXISTS (SELECT 1 FROM runs WHERE scope_id = $1 AND subject = $2)
 
+-- name: declared_since whether there are runs about a subject that are not erased, declared after then
+SELECT EXISTS (SELECT 1 FROM runs WHERE scope_id = $1 AND subject = $2 AND NOT erased AND declared_at > $3)
+
 -- name: take runs about a subject that are not erased, declared until then; nobody writes to them until it is committed
 SELECT run_uid, run
 FROM runs

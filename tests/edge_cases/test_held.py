@@ -178,6 +178,41 @@ async def test_an_erased_subject_loses_its_runs_its_labels_and_nothing_of_others
     assert "Ada" not in str(await way.house.rows("SELECT action, target FROM operator_actions"))
 
 
+async def test_a_subject_is_erased_again_of_which_runs_were_declared_while_the_first_erasure_waits(
+    way: Journey,
+):
+    scope = await way.scope()
+    operator = await way.key(Role.OPERATOR, scope)
+
+    async def erased() -> str:
+        asked = await way.client.post("/v1/erasures", json={"subject": "Ada"}, headers=operator)
+        return str(asked.json()["erasure_id"])
+
+    first = await way.runtime(of=scope, wishes={"subject": "Ada"})
+    await hold(way, first, part=await stored(way, first))
+    asked = await erased()
+    await way.duties.perform("purge")
+    assert await erased() == asked
+    later = await way.runtime(of=scope, wishes={"subject": "Ada"})
+    evidence = await stored(way, later)
+    again = await erased()
+    assert again != asked
+    assert problem(await way.get(f"/v1/parts/{evidence}/content", later))["reason"] == "erased"
+    assert await erased() == again
+    for _ in range(2):
+        await way.duties.perform("purge")
+        await way.publish()
+    await way.duties.perform("purge")
+    states = [
+        (await way.client.get(f"/v1/erasures/{each}", headers=operator)).json()["state"]
+        for each in (asked, again)
+    ]
+    # Both are about all that is of the subject by now, and of that a hold keeps something.
+    assert states == ["deferred", "deferred"]
+    gone = "SELECT state FROM parts WHERE scope_id = $1 AND evidence = $2"
+    assert await way.house.value(gone, scope.scope_id, evidence) == "purged"
+
+
 async def test_what_is_expired_and_held_is_for_custodians_who_say_what_for(way: Journey):
     runtime = await way.runtime(of=await way.scope(), wishes={"retention": "2s"})
     evidence, sibling = await stored(way, runtime), await stored(way, runtime, "x-2")
