@@ -13,6 +13,7 @@ from uuid import UUID
 
 from policies.kinds import RunState
 from policies.reasons import Reason
+from store.clock import monotonic
 from store.db import Database
 from store.logging import logger
 from store.queue import Queue, RunKey
@@ -32,6 +33,7 @@ _BUDGET_S: Final = 20.0
 # but what was is not admitted either: hence only after some hours, unless there are very many.
 _IDLE: Final = timedelta(hours=6)
 _CROWDED: Final = timedelta(minutes=15)
+_IDLE_EVERY_S: Final = 50.0
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class Reconcile:
     queue: Queue
     closing: timedelta
     never_closed: timedelta
+    idle_from: float = float("-inf")
 
     async def due(self) -> bool:
         """Say whether the time of some closing is over."""
@@ -59,8 +62,7 @@ class Reconcile:
             never += await each_of(self._silent(scope), _BUDGET_S / len(scopes))
         return {
             "lost_shards": lost, "recounted": recounted, "closed": closed, "never_closed": never,
-            # Postgres answered a moment ago: who asks for them again finds them there.
-            "idle": await self.queue.forget_idle(_IDLE, _CROWDED),
+            "idle": await self._forget_idle(),
         }  # fmt: skip
 
     # --- the queue
@@ -94,6 +96,13 @@ class Reconcile:
                 wrong += await self.queue.recount(depth.shard)
                 logger().warning("reservations_recounted", duty=DUTY, shard=depth.shard, count=wrong)
         return wrong
+
+    async def _forget_idle(self) -> int:
+        """Forget runs in the queue, once a minute: Postgres answered just now, and who asks for one finds it there."""
+        if monotonic() < self.idle_from:
+            return 0
+        self.idle_from = monotonic() + _IDLE_EVERY_S
+        return await self.queue.forget_idle(_IDLE, _CROWDED)
 
     # --- runs
 

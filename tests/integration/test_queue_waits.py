@@ -73,6 +73,14 @@ async def test_however_much_waits_only_the_oldest_entries_are_looked_at(queue: Q
     assert waits[idle] == 0
 
 
+async def test_bodies_make_them_fewer(queue: Queue) -> None:
+    large, behind = new_key("large"), new_key("behind")
+    for number in range(4):
+        await _waits(queue, large, 5 - number, body=bytes(3 << 20), number=number)
+    await _waits(queue, behind, 1)
+    assert (await queue.runs_wait_s([behind]))[behind] == pytest.approx(3 * 3600, abs=5)
+
+
 async def test_what_waits_for_long_says_which_keys_sealed_it(queue: Queue) -> None:
     run = new_key()
     first, second, third = b"A" * 8, b"B" * 8, b"C" * 8

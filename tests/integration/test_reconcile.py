@@ -279,3 +279,18 @@ async def test_many_are_closed_at_once_and_a_fault_is_said_when_the_others_have_
     assert (await reconcile.run())["closed"] == 6
     assert await scalar(database_url, closed) == 9
     assert len(await leaves(database_url)) == 9
+
+
+async def test_runs_that_nobody_asked_about_for_hours_are_forgotten_once_a_minute(
+    scope: UUID, reconcile: Reconcile, queue: Queue, database_url: str, redis_url: str
+) -> None:
+    key = RunKey(scope, "r-1")
+    run = await new_run(database_url, scope, retain_until=datetime.now(UTC) + timedelta(days=1), run="r-1")
+    name = f"custody:{{q0}}:run:{scope.hex}:r-1"
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        for forgotten in (1, 0):
+            await _open(queue, scope, run)
+            value = await client.execute_command("DUMP", name)
+            await client.execute_command("RESTORE", name, 0, value, "REPLACE", "IDLETIME", 7 * 3600)
+            assert (await reconcile.run())["idle"] == forgotten
+    assert await queue.run_view(key) is not None

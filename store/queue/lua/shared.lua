@@ -82,10 +82,11 @@ local function each_entry(stream, visit)
     end
 end
 
--- Visit the oldest entries of a stream, `most` of them at most, each with how long it has waited in milliseconds, until
--- `visit` has seen enough. Returns how long the last one has waited where there may be more; bodies make pages heavy.
+-- Visit the oldest entries of a stream, `most` of them at most and no more bodies than fit into 8 MiB, each with how long
+-- it has waited in milliseconds, until `visit` has seen enough. Returns how long the last one has waited where there may
+-- be more.
 local function oldest_entries(stream, most, visit)
-    local now, from, seen = now_ms(), '-', 0
+    local now, from, seen, bytes = now_ms(), '-', 0, 0
     while true do
         local page = redis.call('XRANGE', stream, from, '+', 'COUNT', 16)
         for _, entry in ipairs(page) do
@@ -93,9 +94,9 @@ local function oldest_entries(stream, most, visit)
             for at = 1, #entry[2], 2 do
                 fields[entry[2][at]] = entry[2][at + 1]
             end
-            seen = seen + 1
+            seen, bytes = seen + 1, bytes + #(fields.b or '')
             if visit(fields, age) then return nil end
-            if seen == most then return age end
+            if seen == most or bytes > 8388608 then return age end
         end
         if #page < 16 then return nil end
         from = '(' .. page[#page][1]
