@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from custody_client.adapters import logical_request, transports
 from custody_client.adapters.calls import begin, seen
 from custody_client.adapters.faults import faults
 from custody_client.adapters.transports import Tap, tap
+from custody_client.trouble import Trouble
 
 BODY = {"model": "gpt-x", "messages": [{"role": "user", "content": "Weather?"}]}
 STREAM = {**BODY, "stream": True}
@@ -128,6 +130,25 @@ def test_a_compressed_answer_is_read_by_the_library_and_passes_compressed(client
     assert run.attempt.output.content["choices"][0]["items"][0]["text"] == answers.TEXT
 
 
+@pytest.mark.parametrize("kept", [1.0, 0.6])
+def test_a_compressed_stream_is_read_when_it_has_ended(run, kept):
+    events = b"".join(answers.events("/chat/completions", STREAM))
+    compressed = answers.gzip(events)
+    sent = compressed[: int(len(compressed) * kept)]
+
+    def answering(_):
+        stream = _Once(httpx.ByteStream(sent[:10]), httpx.ByteStream(sent[10:]))
+        return httpx.Response(
+            200, headers={"content-encoding": "gzip", "content-type": "text/event-stream"}, stream=stream
+        )
+
+    with httpx.Client(transport=tap(httpx.MockTransport(answering), run=run)) as client:
+        response = client.post("http://x/v1/chat/completions", json=STREAM)
+    assert events.startswith(response.content)
+    state = run.attempt.output.content["stream"]["state"]
+    assert state == ("completed" if kept == 1.0 else "interrupted")
+
+
 def test_what_the_library_cannot_decompress_is_not_said_to_be_complete(run):
     def answering(_):
         broken = httpx.ByteStream(b"\x00 no gzip")
@@ -140,11 +161,12 @@ def test_what_the_library_cannot_decompress_is_not_said_to_be_complete(run):
 
 
 class _Once(httpx.SyncByteStream):
-    def __init__(self, body):
-        self._body = body
+    def __init__(self, *bodies):
+        self._bodies = bodies
 
     def __iter__(self):
-        yield from self._body
+        for body in self._bodies:
+            yield from body
 
 
 def test_an_answer_that_was_read_already_is_seen(run):
@@ -288,7 +310,7 @@ def test_inside_calls_only_others_calls_are_seen(run, url):
 
 
 @pytest.mark.parametrize("place", ["request", "response", "feed"])
-def test_a_fault_of_ours_changes_nothing(url, monkeypatch, place):
+def test_a_fault_of_ours_changes_nothing_and_is_counted_and_said_once(url, monkeypatch, caplog, place):
     def broken(*_, **__):
         raise ValueError(SECRET)
 
@@ -298,10 +320,20 @@ def test_a_fault_of_ours_changes_nothing(url, monkeypatch, place):
         monkeypatch.setattr(transports, "received", broken)
     else:
         monkeypatch.setattr("custody_client.adapters.answers.Assembler.feed", broken)
+    run, trouble = recorded(), Trouble()
+    run._account = SimpleNamespace(office=SimpleNamespace(trouble=trouble))
     before = sum(faults().values())
-    with tap(httpx.Client(), run=recorded()) as client, client.stream("POST", url, json=STREAM) as response:
-        assert response.read() == plainly(url, STREAM).content
-    assert sum(faults().values()) > before
+    with tap(httpx.Client(), run=run) as client:
+        for _ in range(2):
+            with client.stream("POST", url, json=STREAM) as response:
+                assert response.read() == plainly(url, STREAM).content
+    assert sum(faults().values()) > before + 1
+    assert trouble.counts["adapters"] > 1
+    assert caplog.messages == [], "a caller's thread does not wait for logs"
+    trouble.say()
+    (said,) = caplog.messages
+    assert "ValueError" in said
+    assert SECRET not in caplog.text
 
 
 async def test_async_answers_and_streams_are_seen_too(run, url, provider):

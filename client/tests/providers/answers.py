@@ -236,6 +236,7 @@ _WAYS = {
     "/chat/completions": (_chat, _chat_stream),
     "/responses": (_response, _responses_stream),
     "/messages": (_anthropic, _anthropic_stream),
+    "/invoke": (_anthropic, _anthropic_stream),
     ":generateContent": (_gemini, _gemini_stream),
     ":streamGenerateContent": (_gemini, _gemini_stream),
 }

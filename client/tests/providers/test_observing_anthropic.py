@@ -202,6 +202,20 @@ def test_a_middleware_further_in_may_answer_by_itself(provider, run, plain):
     client.close()
 
 
+@WAYS
+def test_bedrocks_client_is_seen_without_its_keys(provider, run, way):
+    def bedrock(*, api_key, **settings):
+        keys = {"aws_access_key": "AKCANARY", "aws_secret_key": "sk-CANARY", "aws_region": "eu-west-1"}
+        return anthropic.AnthropicBedrock(**keys, **settings)
+
+    with way(provider, run, bedrock) as client:
+        assert client.messages.create(**ASKED).content[0].text == TEXT
+    assert provider.asked[0].path == "/model/claude-x/invoke"
+    seen.is_whole(run.attempt)
+    assert run.attempt.output.content["route"]["api"] == "bedrock.invoke"
+    assert b"CANARY" not in run.everything()
+
+
 async def _async(provider, run, way):
     async with way(provider, run, anthropic.AsyncAnthropic) as client:
         await client.messages.create(**ASKED)

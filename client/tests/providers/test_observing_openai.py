@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 
+import httpx
 import httpx2
 import openai
 import pydantic
@@ -227,6 +228,22 @@ def test_chunks_are_not_held_back(client, provider):
         next(stream)
         # The provider writes the second one only later: the first came alone.
         assert not provider.done.is_set()
+
+
+def test_where_no_transport_can_be_tapped_nobody_says_that_it_was_not_sent(client, run, provider):
+    client._client._transport = client._client._transport._transport
+    provider.will(Turn(status=400))
+    with pytest.raises(openai.BadRequestError):
+        client.chat.completions.create(**CHAT)
+    assert (run.attempt.dispatch, run.attempt.settlement) == ("unknown", "failed")
+
+
+def test_a_client_of_httpx_is_observed_too(provider, run):
+    with observe(made(provider, http_client=httpx.Client()), run=run) as client:
+        client.chat.completions.create(**CHAT)
+        list(client.chat.completions.create(**CHAT, stream=True))
+    for exchange in run.exchanges:
+        seen.is_whole(exchange.attempts[0])
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -119,10 +119,10 @@ class Call:
             last.attempt.capture_output(content, vantage=vantage)
             last.end(settlement)
 
-    def broke(self, error: BaseException) -> None:
-        """Say that the call ended by an error; a try that nobody saw go out was not sent."""
+    def broke(self, error: BaseException, *, watched: bool = True) -> None:
+        """Say that the call ended by an error. A try that nobody saw go out was not sent, if anybody looked."""
         last = self.last
-        if not last.seen:
+        if watched and not last.seen:
             last.attempt.not_dispatched()
         if not last.claimed:
             last.end(settlement_of(error))

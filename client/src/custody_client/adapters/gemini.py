@@ -22,12 +22,18 @@ LAYER: Final = "sdk"
 
 def observe_api(api: Any, run: Run | None) -> None:
     """Stand before the requests of a client, and before each try of one."""
-    api.request = _plain(api, api.request, run)
-    api.request_streamed = _streamed(api, api.request_streamed, run)
-    api.async_request = _awaited(api, api.async_request, run)
-    api.async_request_streamed = _awaited(api, api.async_request_streamed, run)
-    api._request_once = _tried(api._request_once)  # noqa: SLF001 -- the SDK's retries are around this, and nothing else is
-    api._async_request_once = _tried_async(api._async_request_once)  # noqa: SLF001 -- as above
+    wrapped = {
+        "request": _plain(api, api.request, run),
+        "request_streamed": _streamed(api, api.request_streamed, run),
+        "async_request": _awaited(api, api.async_request, run),
+        "async_request_streamed": _awaited(api, api.async_request_streamed, run),
+        # The SDK's retries are around these, and nothing else is.
+        "_request_once": _tried(api._request_once),  # noqa: SLF001 -- there is no public place
+        "_async_request_once": _tried_async(api._async_request_once),  # noqa: SLF001 -- as above
+    }
+    # All of them are there, or none is touched.
+    for name, method in wrapped.items():
+        setattr(api, name, method)
 
 
 def _plain(api: Any, original: Any, run: Run | None) -> Any:

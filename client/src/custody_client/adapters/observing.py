@@ -16,7 +16,7 @@ from custody_client.adapters.calls import Call, begin, running
 from custody_client.adapters.faults import harmless, noted
 from custody_client.adapters.receiving import received
 from custody_client.adapters.routes import Route, route_of
-from custody_client.adapters.transports import tap
+from custody_client.adapters.transports import Tap, tap
 from custody_client.runs import Run
 
 Client = TypeVar("Client")
@@ -51,7 +51,7 @@ def _observe_requests(client: Any, run: Run | None) -> None:
 
     Anthropic's reads what can be read but once (iterators, files) before `_request`; before that nobody else may.
     """
-    tap(client._client, within_calls=True)  # noqa: SLF001 -- each physical try passes there
+    tap(client._client, within_calls=True)  # noqa: SLF001 -- each physical try passes there; if not, see `came`
     name = "_request" if hasattr(client, "_copy_and_prepare") else "request"
     original = getattr(client, name)
     wrapped = _async_request if inspect.iscoroutinefunction(original) else _request
@@ -108,15 +108,15 @@ def _asked(client: Any, named: Run | None, args: tuple[Any, ...], kwargs: dict[s
         if run is None or options.method.lower() != "post":
             return None
         route = route_of(client.base_url.host, str(options.url))
-        return _Asking(run, route, options) if route is not None else None
+        return _Asking(run, route, options, client) if route is not None else None
     return None
 
 
 class _Asking:
     """One request on its way through the SDK."""
 
-    def __init__(self, run: Run, route: Route, options: Any) -> None:
-        self._route = route
+    def __init__(self, run: Run, route: Route, options: Any, client: Any) -> None:
+        self._route, self._client = route, client
         self.call: Call = begin(run)
         self.call.request(lambda: logical_request.of_options(route, _body(options)))
 
@@ -136,7 +136,8 @@ class _Asking:
     def broke(self, error: BaseException) -> None:
         """Say that the SDK raised."""
         with harmless("observe", self.call.run):
-            self.call.broke(error)
+            tapped = isinstance(getattr(self._client._client, "_transport", None), Tap)  # noqa: SLF001 -- as above
+            self.call.broke(error, watched=tapped)
 
 
 def _body(options: Any) -> dict[str, Any]:
