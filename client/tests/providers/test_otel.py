@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
+from opentelemetry.trace import NoOpTracerProvider
 from opentelemetry.util.genai.completion_hook import load_completion_hook
 from opentelemetry.util.genai.handler import TelemetryHandler
 
@@ -229,11 +230,33 @@ def test_the_environment_names_a_run(provider, service, tracers, monkeypatch):
     assert len(service.runs["nightly-7"].exchanges) == 1
 
 
+@pytest.mark.parametrize(("said", "closed"), [("exit", True), ("", False)])
+def test_a_named_run_is_closed_at_the_end_where_that_is_said(service, monkeypatch, said, closed):
+    registered = []
+    monkeypatch.setattr("atexit.register", registered.append)
+    monkeypatch.setenv("CUSTODY_RUN", "nightly-7")
+    monkeypatch.setenv("CUSTODY_CLOSE", said)
+    CompletionHook(service)
+    for end in registered:
+        end()
+    assert ("nightly-7" not in service.runs) == closed
+
+
+def test_a_call_that_belongs_nowhere_is_counted(provider, service):
+    before = faults().get("otel", 0)
+    with TelemetryHandler(
+        tracer_provider=NoOpTracerProvider(), completion_hook=CompletionHook(service)
+    ).inference("openai"):
+        pass
+    assert service.runs == {}
+    assert faults()["otel"] == before + 1
+
+
 def test_runs_of_traces_are_closed_when_there_are_many(service, tracers):
     handler = TelemetryHandler(tracer_provider=tracers, completion_hook=CompletionHook(service))
-    for _ in range(300):
+    for _ in range(1030):
         handler.inference("openai").stop()
-    assert len(service.runs) == 256
+    assert len(service.runs) == 1024
 
 
 # -- what is passed by

@@ -1,12 +1,16 @@
 """OpenTelemetry's GenAI completion hook: an environment names it, and no code changes.
 
     OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=custody
-    CUSTODY_URL, CUSTODY_KEY or CUSTODY_KEY_FILE; CUSTODY_RUN where the program is one run
+    CUSTODY_URL, CUSTODY_KEY or CUSTODY_KEY_FILE
+    CUSTODY_RUN=id             the program is (part of) this run; without it each trace is a run
+    CUSTODY_CLOSE=exit         and closes it at its end; else it stays open, since other programs may be part of it
+    CUSTODY_LOCAL=allow        content may wait in memory for its admission, at most 2 s
 
 It is called on the caller's thread when an instrumentation ends a call, also where spans are not sampled and where
 content is kept out of them. It never imports the instrumentation, and never raises.
 """
 
+import atexit
 import os
 import sys
 from collections import OrderedDict
@@ -16,9 +20,9 @@ from typing import Any, Final
 
 from custody_client.adapters import around, otel_content
 from custody_client.adapters.calls import current_call, seen
-from custody_client.adapters.faults import harmless
+from custody_client.adapters.faults import harmless, noted
 from custody_client.adapters.outputs import Late
-from custody_client.attempts import Attempt
+from custody_client.attempts import Attempt, Exchange
 from custody_client.client import Custody
 from custody_client.current import current_run
 from custody_client.runs import Run
@@ -26,7 +30,10 @@ from custody_client.settings import LocalPolicy
 from custody_client.words import LOGICAL_REQUEST, OBSERVABLE_OUTPUT
 
 # Where no run is named each trace is one. Nobody says when a trace is over: beyond these, the oldest is closed.
-_TRACES: Final = 256
+_TRACES: Final = 1024
+
+
+Asked = tuple[Sequence[Any], Sequence[Any], Sequence[Any] | None]
 
 
 class CompletionHook:
@@ -52,20 +59,26 @@ class CompletionHook:
         """Capture both parts of a call that has ended; agents and what another adapter has are passed by."""
         with harmless("otel"):
             told = _told(span, log_record)
-            at = None if span is None else around.name_of(span.get_span_context())
-            run = self._run(told, at) if _is_inference(told) else None
-            if run is None or _seen_elsewhere(run, told, at):
+            at = _at(span)
+            if not _is_inference(told):
                 return
-            exchange = run.exchange(at)
-            attempt = exchange.attempt()
-            admitted = run.admits(LOGICAL_REQUEST), run.admits(OBSERVABLE_OUTPUT)
-            attempt.capture_request(
-                lambda: otel_content.request(inputs, system_instruction, tool_definitions, told)
-            )
-            attempt.capture_output(Late(lambda: otel_content.output(outputs, told)))
-            _settle(attempt, outputs, told, at)
-            place = f"{run.run_id}/exchanges/{exchange.exchange_id}/attempts/{attempt.attempt_id}"
-            self._link(span, place, admitted)
+            run = self._run(told, at)
+            if run is None:
+                noted("otel", "no run is current or named, and there is no trace")
+            elif not _seen_elsewhere(run, told, at):
+                asked = inputs, system_instruction, tool_definitions
+                self._observe(run.exchange(at), span, told, asked, outputs)
+
+    def _observe(
+        self, exchange: Exchange, span: Any, told: Mapping[str, Any], asked: Asked, outputs: Sequence[Any]
+    ) -> None:
+        run, attempt = exchange.run, exchange.attempt()
+        admitted = run.admits(LOGICAL_REQUEST), run.admits(OBSERVABLE_OUTPUT)
+        attempt.capture_request(lambda: otel_content.request(*asked, told))
+        attempt.capture_output(Late(lambda: otel_content.output(outputs, told)))
+        _settle(attempt, outputs, told, span)
+        place = f"{run.run_id}/exchanges/{exchange.exchange_id}/attempts/{attempt.attempt_id}"
+        self._link(span, place, admitted)
 
     def _run(self, told: Mapping[str, Any], at: str | None) -> Run | None:
         if (current := current_run()) is not None:
@@ -95,15 +108,20 @@ class CompletionHook:
 
 
 def _from_environment() -> Custody:
-    """Take address and key from the environment; CUSTODY_LOCAL=allow lets content wait in memory for its admission."""
+    """Take address, key and local policy from the environment."""
     local = LocalPolicy() if os.environ.get("CUSTODY_LOCAL") == "allow" else None
     return Custody.from_environment(local=local)
 
 
 def _named(custody: Custody) -> Run | None:
     """Declare the run that the environment names, long before the first call."""
-    run_id = os.environ.get("CUSTODY_RUN")
-    return custody.run(run_id) if run_id else None
+    if not (run_id := os.environ.get("CUSTODY_RUN")):
+        return None
+    run = custody.run(run_id)
+    if os.environ.get("CUSTODY_CLOSE") == "exit":
+        # Before the client's own end, which was registered when it was made.
+        atexit.register(run.close)
+    return run
 
 
 def _told(span: Any, log_record: Any) -> dict[str, Any]:
@@ -112,6 +130,10 @@ def _told(span: Any, log_record: Any) -> dict[str, Any]:
     for source in (log_record, span):
         told |= getattr(source, "attributes", None) or {}
     return told
+
+
+def _at(span: Any) -> str | None:
+    return None if span is None else around.name_of(span.get_span_context())
 
 
 def _trace(at: str) -> str:
@@ -144,8 +166,8 @@ def _seen_elsewhere(run: Run, told: Mapping[str, Any], at: str | None) -> bool:
     )
 
 
-def _settle(attempt: Attempt, outputs: Sequence[Any], told: Mapping[str, Any], at: str | None) -> None:
-    response_id = told.get("gen_ai.response.id")
+def _settle(attempt: Attempt, outputs: Sequence[Any], told: Mapping[str, Any], span: Any) -> None:
+    response_id, at = told.get("gen_ai.response.id"), _at(span)
     if outputs:
         attempt.dispatched()
     if "error.type" in told:
