@@ -27,12 +27,14 @@ SELECT scope_id, run_uid, evidence, bucket_id
 FROM parts
 WHERE scope_id = $1 AND run_uid = $2 AND exchange = $3 AND attempt = $4 AND kind = $5
 
--- name: scopes_due scopes in which something may be to be destroyed, by the clock up to `$1` or whenever; in the order of their ids
+-- name: scopes_due scopes in which something may be to be destroyed, by the clock up to `$1` or whenever, by their ids; of parts the
+-- first of an index is asked for, or a planner reads all that are held to know of which scopes they are
 SELECT s.scope_id
 FROM scopes s
 WHERE EXISTS (SELECT 1 FROM erasures e WHERE e.scope_id = s.scope_id AND e.state <> 'purged')
-   OR EXISTS (SELECT 1 FROM parts p WHERE p.scope_id = s.scope_id AND p.state = 'purging')
-   OR EXISTS (SELECT 1 FROM parts p WHERE p.scope_id = s.scope_id AND p.span_start = '9999-01-01 00:00:00+00')
+   OR (SELECT true FROM parts p WHERE p.scope_id = s.scope_id AND p.state = 'purging' ORDER BY p.purging_at LIMIT 1)
+   OR (SELECT true FROM parts p WHERE p.scope_id = s.scope_id AND p.span_start = '9999-01-01 00:00:00+00'
+       ORDER BY p.bucket_id LIMIT 1)
    OR EXISTS (SELECT 1 FROM sources c WHERE c.scope_id = s.scope_id AND c.revoked_at IS NOT NULL AND NOT c.destroyed)
    OR EXISTS (SELECT 1 FROM source_versions v WHERE v.scope_id = s.scope_id AND v.withdrawn_at IS NOT NULL AND NOT v.destroyed)
    OR EXISTS (SELECT 1 FROM runs r WHERE r.scope_id = s.scope_id AND r.destroy_from <= $1)

@@ -230,6 +230,16 @@ async def test_the_purge_asks_of_no_part_of_a_scope_that_is_held_as_a_whole(seed
     held = await seeded.plan(HELD["overdue"], seeded.scope, 20)
     assert free == 20
     assert re.search(r"on parts p \(never executed\)", held), held
+    # Which scopes have any is known by looking at one of each.
+    await execute(
+        seeded.url,
+        "INSERT INTO scopes (scope_id, name, policy, metadata_retention_s, retention_max_s)"
+        " SELECT gen_random_uuid(), 'many-' || n, '{}', 1, 1 FROM generate_series(1, 500) AS n",
+    )
+    await execute(seeded.url, "ANALYZE parts, scopes")
+    scopes = await seeded.plan(PURGING["scopes_due"], datetime.now(UTC))
+    assert not scans(scopes), scopes
+    assert most_rows(scopes) <= 501, scopes
 
 
 async def test_the_purge_finds_what_a_source_closed_without_what_is_gone(seeded):
