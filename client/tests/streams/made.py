@@ -49,59 +49,59 @@ CHAT = Made(
 )
 
 
-def _item(**fields: Any) -> dict[str, Any]:
-    return {"output_index": fields.pop("at"), "item": fields}
-
-
 _RESPONSE = {"id": "resp_1", "object": "response", "model": "model-a", "status": "in_progress", "output": []}
 _CALL = {"type": "function_call", "id": "fc_1", "call_id": "call_A", "name": "f"}
+_SUMMARY = {"type": "summary_text", "text": "Überlegt"}
+_SAID = {"type": "output_text", "text": "Grüße", "annotations": []}
+_REFUSED = {"type": "refusal", "refusal": "Nein"}
+_MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+_COMPLETED = {
+    **_RESPONSE,
+    "status": "completed",
+    "output": [
+        {"type": "reasoning", "id": "rs_1", "summary": [_SUMMARY]},
+        {**_MESSAGE, "content": [_SAID, _REFUSED]},
+        {**_CALL, "arguments": '{"a":1}'},
+    ],
+    "usage": {
+        "input_tokens": 11,
+        "output_tokens": 7,
+        "total_tokens": 18,
+        "output_tokens_details": {"reasoning_tokens": 3},
+        "input_tokens_details": {"cached_tokens": 2},
+    },
+}
+
+
+def _of(kind: str, at: int, **fields: Any) -> bytes:
+    return named({"type": f"response.{kind}", "output_index": at, **fields})
+
+
+def _part(place: int, part: dict[str, Any]) -> bytes:
+    return _of("content_part.added", 1, item_id="msg_1", content_index=place, part=part)
+
+
 RESPONSES = Made(
     "responses",
     [
         named({"type": "response.created", "response": _RESPONSE}),
-        named({"type": "response.output_item.added", **_item(at=0, type="reasoning", id="rs_1", summary=[])}),
-        named(
-            {
-                "type": "response.reasoning_summary_text.delta",
-                "output_index": 0,
-                "summary_index": 0,
-                "delta": "Überlegt",
-            }
-        ),
-        named(
-            {
-                "type": "response.output_item.added",
-                **_item(at=1, type="message", role="assistant", content=[]),
-            }
-        ),
-        named(
-            {"type": "response.output_text.delta", "output_index": 1, "content_index": 0, "delta": "Grüße"}
-        ),
-        named({"type": "response.output_text.done", "output_index": 1, "content_index": 0, "text": "Grüße"}),
-        named({"type": "response.refusal.delta", "output_index": 1, "content_index": 1, "delta": "Nein"}),
-        named({"type": "response.output_item.added", **_item(at=2, **_CALL, arguments="")}),
-        named({"type": "response.function_call_arguments.delta", "output_index": 2, "delta": '{"a":'}),
-        named({"type": "response.function_call_arguments.delta", "output_index": 2, "delta": "1}"}),
-        named({"type": "response.function_call_arguments.done", "output_index": 2, "arguments": '{"a":1}'}),
-        named({"type": "response.output_item.done", **_item(at=2, **_CALL, arguments='{"a":1}')}),
-        named(
-            {
-                "type": "response.completed",
-                "response": {
-                    **_RESPONSE,
-                    "status": "completed",
-                    "usage": {
-                        "input_tokens": 11,
-                        "output_tokens": 7,
-                        "output_tokens_details": {"reasoning_tokens": 3},
-                        "input_tokens_details": {"cached_tokens": 2},
-                    },
-                },
-            }
-        ),
+        _of("output_item.added", 0, item={"type": "reasoning", "id": "rs_1", "summary": []}),
+        _of("reasoning_summary_text.delta", 0, item_id="rs_1", summary_index=0, delta="Überlegt"),
+        _of("output_item.added", 1, item={**_MESSAGE, "status": "in_progress", "content": []}),
+        _part(0, {**_SAID, "text": ""}),
+        _of("output_text.delta", 1, item_id="msg_1", content_index=0, delta="Grüße"),
+        _of("output_text.done", 1, item_id="msg_1", content_index=0, text="Grüße"),
+        _part(1, {"type": "refusal", "refusal": ""}),
+        _of("refusal.delta", 1, item_id="msg_1", content_index=1, delta="Nein"),
+        _of("output_item.added", 2, item={**_CALL, "arguments": ""}),
+        _of("function_call_arguments.delta", 2, item_id="fc_1", delta='{"a":'),
+        _of("function_call_arguments.delta", 2, item_id="fc_1", delta="1}"),
+        _of("function_call_arguments.done", 2, item_id="fc_1", arguments='{"a":1}'),
+        _of("output_item.done", 2, item={**_CALL, "arguments": '{"a":1}'}),
+        named({"type": "response.completed", "response": _COMPLETED}),
     ],
-    finish=12,
-    terminal=12,
+    finish=14,
+    terminal=14,
 )
 
 
@@ -206,15 +206,16 @@ def _inner(event: dict[str, Any]) -> bytes:
     return frame("chunk", {"bytes": base64.b64encode(json.dumps(event).encode()).decode(), "p": "abc"})
 
 
+_STARTED = {
+    "id": "msg_1",
+    "role": "assistant",
+    "content": [],
+    "usage": {"input_tokens": 11, "output_tokens": 1},
+}
 INVOKE = Made(
     "bedrock.invoke",
     [
-        _inner(
-            {
-                "type": "message_start",
-                "message": {"id": "msg_1", "role": "assistant", "usage": {"input_tokens": 11}},
-            }
-        ),
+        _inner({"type": "message_start", "message": _STARTED}),
         _inner({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
         _inner({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Grüße"}}),
         _inner(

@@ -183,3 +183,15 @@ def test_other_fields_comments_and_several_lines_of_data():
         assembler("chat.completions", data, b"\n").encode()
         == assembler("chat.completions", sse(chunk({"content": "a"}))).encode()
     )
+
+
+def test_asking_within_an_event_that_ends_with_its_name_takes_it_once():
+    """Some write the name behind the data: an event that was taken early goes on."""
+    stream = ALL["responses"]
+    blocks = [block.split(b"\n") for block in stream.data.split(b"\n\n") if block]
+    turned = b"".join(data + b"\n" + name + b"\n\n" for name, data in blocks)
+    asked = Assembler(stream.api)
+    for at in range(len(turned)):
+        asked.feed(turned[at : at + 1])
+        assert asked.state in {"interrupted", "completed"}
+    assert asked.encode() == assembler(stream.api, stream.data).encode()

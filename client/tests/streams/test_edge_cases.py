@@ -260,3 +260,28 @@ def test_what_msgspec_refuses_is_read_all_the_same():
     assert text(chat(sse(odd))) == "a"
     assert chat(sse(odd)).notes == ["json-not-strict"]
     assert text(chat(b'data: {"choices":[{"delta":{"content":"a\xff"}}]}\n\n')) == "a\ufffd"
+
+
+def test_empty_fields_of_forms_that_are_not_meant_are_nothing():
+    """As Snowflake fills in whatever a message may have."""
+    call = {
+        "id": "A",
+        "type": "function",
+        "custom": {"input": "", "name": ""},
+        "function": {"arguments": "{}", "name": "f"},
+    }
+    message = {
+        "role": "assistant",
+        "content": "a",
+        "audio": {"data": "", "id": "", "transcript": ""},
+        "function_call": {"arguments": "", "name": ""},
+        "refusal": "",
+        "tool_calls": [call],
+    }
+    whole = Assembler("chat.completions", streamed=False)
+    whole.answer(json.dumps({"choices": [{"finish_reason": "", "index": 0, "message": message}]}).encode())
+    given = whole.output()
+    assert [type(item).__name__ for item in given.choices[0].items] == ["Text", "ToolCall"]
+    assert brief(given) == [("A", "f", "{}")]
+    assert given.choices[0].finish is None
+    assert given.notes == ["finish-missing"]

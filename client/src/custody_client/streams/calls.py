@@ -39,7 +39,7 @@ def take_all(choice: ChoiceDraft, pieces: Any, path: tuple[Step, ...], *, stream
 
 def take_function(choice: ChoiceDraft, function: Any, path: tuple[Step, ...]) -> None:
     """Take the single call of the older form, which has neither index nor id."""
-    if isinstance(function, dict):
+    if isinstance(function, dict) and any(function.values()):
         choice.draft.note("function-call-legacy")
         call = choice.call(("function_call",))
         call.name = call.name or _text(function.get("name"))
@@ -63,7 +63,9 @@ def _goes_on(choice: ChoiceDraft, piece: Any) -> bool:
 def _take(
     choice: ChoiceDraft, piece: dict[str, Any], path: tuple[Step, ...], touched: set[int], *, streamed: bool
 ) -> None:
-    inside = "custom" if isinstance(piece.get("custom"), dict) else "function"
+    # Some fill in both, one of them empty.
+    is_custom = piece.get("type") == "custom" or not isinstance(piece.get("function"), dict)
+    inside = "custom" if is_custom and isinstance(piece.get("custom"), dict) else "function"
     function = piece.get(inside)
     function = function if isinstance(function, dict) else {}
     index, given = piece.get("index", _MISSING), piece.get("id", _MISSING)

@@ -170,9 +170,9 @@ def _thinking_blocks(choice: ChoiceDraft, delta: dict[str, Any], key: str, path:
 
 def _audio(choice: ChoiceDraft, delta: dict[str, Any], key: str, _: Path) -> None:
     audio = delta[key] if isinstance(delta[key], dict) else {}
-    if isinstance(audio.get("data"), str):
+    if isinstance(audio.get("data"), str) and audio["data"]:
         choice.media(("audio",), "audio").add(audio["data"])
-    if isinstance(audio.get("transcript"), str):
+    if isinstance(audio.get("transcript"), str) and audio["transcript"]:
         choice.draft.note("audio-transcript")
         choice.text(("transcript",)).words.add(audio["transcript"])
 

@@ -25,6 +25,7 @@ class Lines:
         self._between = b"\n\n"
         self._value: list[bytes] = []
         self._value_size = 0
+        self._taken = False
         self.dropped = 0
 
     def feed(self, data: bytes) -> list[Event]:
@@ -45,6 +46,7 @@ class Lines:
             self._begun
             and not self._pieces
             and not self._after_return
+            and not self._taken
             and data.startswith(b"data: ")
             and data.find(b"\n") == len(data) - 2
             and data.endswith(b"\n\n")
@@ -55,7 +57,7 @@ class Lines:
 
     def rest(self) -> bytes:
         """Return the bytes that make no whole event so far."""
-        return b"".join([*self._value, *self._pieces])
+        return b"" if self._taken else b"".join([*self._value, *self._pieces])
 
     def unfinished(self) -> Event | None:
         """Return what the last event, of which the end did not come, would hold."""
@@ -66,8 +68,10 @@ class Lines:
         return events[0] if events and events[0][0] != STRAY else None
 
     def forget(self) -> None:
-        """Drop the unfinished event: it was taken as it is."""
-        self._pieces, self._held = [], 0
+        """Let the unfinished event be: it was taken as it is, and what of it is still to come is nothing."""
+        # Its last byte tells whether the next is its end.
+        self._pieces, self._held = [piece[-1:] for piece in self._pieces[-1:]], 0
+        self._taken = True
         self._value, self._value_size = [], 0
 
     def _begin(self, data: bytes) -> bytes:
@@ -123,9 +127,9 @@ class Lines:
     def _close(self, last: bytes, events: list[Event]) -> None:
         if self._held + len(last) > self._limit:
             self.dropped += 1
-        else:
+        elif not self._taken:
             self._read(b"".join([*self._pieces, last]), events)
-        self._pieces, self._held = [], 0
+        self._pieces, self._held, self._taken = [], 0, False
 
     def _read(self, block: bytes, events: list[Event]) -> None:
         if len(block) > self._limit:
