@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any, Final
 
 import msgspec
@@ -168,13 +169,15 @@ def raw(data: bytes) -> Reply:
 
     def reply(_: Scripted, __: Asked, sock: socket.socket) -> None:
         sock.sendall(data)
-        sock.close()
+        sock.shutdown(socket.SHUT_RDWR)
 
     return reply
 
 
 def hanging(service: Scripted, _: Asked, __: socket.socket) -> None:
+    """Say nothing until the test releases it, and then nothing either."""
     service.released.wait(30)
+    raise OSError("released")
 
 
 def trickling(service: Scripted, _: Asked, sock: socket.socket) -> None:
@@ -188,7 +191,7 @@ def trickling(service: Scripted, _: Asked, sock: socket.socket) -> None:
 
 
 def closing(_: Scripted, __: Asked, sock: socket.socket) -> None:
-    sock.close()
+    sock.shutdown(socket.SHUT_RDWR)
 
 
 def in_turn(*replies: Reply) -> Reply:
@@ -206,6 +209,7 @@ def send(
 ) -> None:
     data = msgspec.json.encode(body)
     head = [f"HTTP/1.1 {status} Said", f"Content-Type: {content_type}", f"Content-Length: {len(data)}"]
+    head += [f"Date: {format_datetime(datetime.now(UTC), usegmt=True)}"]
     head += [f"{name}: {value}" for name, value in more.items()]
     sock.sendall("\r\n".join([*head, "", ""]).encode() + data)
 

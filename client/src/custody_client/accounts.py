@@ -17,6 +17,7 @@ from custody_client.room import Room
 from custody_client.settings import LocalPolicy
 
 if TYPE_CHECKING:
+    from custody_client.answers import Limits
     from custody_client.runs import Run
 
 MOST_STATES: Final = 1024
@@ -26,6 +27,9 @@ _MOST_HOLD_S: Final = 2.0
 ASKING: Final = "asking"
 OPEN: Final = "open"
 REFUSED: Final = "refused"
+
+
+Missed = tuple[int, "Missed"] | None
 
 
 class Standing:
@@ -41,16 +45,15 @@ class Standing:
 class Ticket:
     """An admission that can be shown, and what came with it; times are of the monotonic clock."""
 
-    __slots__ = ("renew_at", "text", "until", "waiting_bytes", "waiting_parts")
+    __slots__ = ("part_bytes", "renew_at", "text", "until", "waiting_bytes", "waiting_parts")
 
-    def __init__(
-        self, text: str, now: float, lifetime_s: float, waiting_parts: int, waiting_bytes: int
-    ) -> None:
+    def __init__(self, text: str, now: float, lifetime_s: float, limits: "Limits") -> None:
         self.text = text
         self.renew_at = now + lifetime_s * 0.7
         self.until = now + lifetime_s
-        self.waiting_parts = max(1, waiting_parts)
-        self.waiting_bytes = max(1, waiting_bytes)
+        self.part_bytes = limits.part_bytes
+        self.waiting_parts = max(1, limits.run_waiting_parts)
+        self.waiting_bytes = max(1, limits.run_waiting_bytes)
 
 
 class Account:
@@ -65,6 +68,7 @@ class Account:
         "ledger",
         "local",
         "marked",
+        "missed",
         "narrowed",
         "numbers",
         "office",
@@ -111,6 +115,8 @@ class Account:
         self.states: deque[State] = deque()
         self.room = Room(self.office.bounds.run_parts, self.office.bounds.run_bytes, self.office.room)
         self.marked = False
+        self.missed: Missed = None
+        """Numbers of captures that found the stack at its end: nothing more could be done for them there."""
         self.answered = Event()
         """Whether it is known if the run is admitted."""
         self.turned_from: int | None = None

@@ -11,7 +11,7 @@ from custody_client.words import KINDS, NOT_NOW
 
 _ACCEPTED: Final = (200, 201, 202)
 _SERVER_FAULT: Final = 500
-_LEAST_S: Final = 5.0
+_LEAST_S: Final = 1.0
 _MOST_S: Final = 3600.0
 _UNKNOWN_S: Final = 60.0
 _DELIVERED: Final = frozenset({"queued", "stored"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from custody_client.capturing import capture
 from custody_client.frames import State
 from custody_client.settings import Source
-from custody_client.words import LOGICAL_REQUEST, NOT_OBSERVED, OBSERVABLE_OUTPUT, SETTLEMENTS, is_id
+from custody_client.words import LOGICAL_REQUEST, OBSERVABLE_OUTPUT, SETTLEMENTS, is_id
 
 if TYPE_CHECKING:
     from custody_client.accounts import Account
@@ -95,8 +95,8 @@ class Attempt:
                     sources,
                     (vantage, content_type, completeness),
                 )
-            except Exception:  # noqa: BLE001 - as deep as the stack goes; whatever it is, it is not the caller's
-                account.ledger.late.append((number, number + 1, NOT_OBSERVED))
+            except Exception:  # noqa: BLE001 - the end of the stack, where no call works any more, not even one of C
+                account.missed = (number, account.missed)
 
     def capture_output(
         self,
@@ -127,7 +127,7 @@ class Attempt:
                     (vantage, content_type, completeness),
                 )
             except Exception:  # noqa: BLE001 - as in `capture_request`
-                account.ledger.late.append((number, number + 1, NOT_OBSERVED))
+                account.missed = (number, account.missed)
 
     def dispatched(self) -> None:
         """Say that the call was sent."""

@@ -18,9 +18,10 @@ __all__ = ["TooLarge", "Unserialisable", "completeness_of", "to_bytes"]
 
 # Most requests fit into this; a larger buffer costs more to clear than most content costs to write.
 _USUAL_BYTES: Final = 16 * 1024
-# In MessagePack a float begins with 0xcb, and so go on NaN and the infinities; UTF-8 has neither pair.
+# In MessagePack a float begins with 0xcb, and goes on like this if it is not finite; UTF-8 has neither pair.
 _FLOAT: Final = 0xCB
-_NOT_FINITE: Final = (b"\xcb\x7f", b"\xcb\xff")
+_NOT_FINITE: Final = (b"\x7f", b"\xff")
+_FEW_FLOATS: Final = 16
 _PLAIN: Final = frozenset({dict, list, tuple, str})
 
 
@@ -38,6 +39,7 @@ def to_bytes(
     kind = type(content)
     if kind is not bytes:
         budget.until = until = monotonic() + seconds
+        budget.asked = False
         if kind not in _PLAIN:
             if callable(content):
                 content = _called(content, until)
@@ -105,7 +107,7 @@ def _written(content: Any, most_bytes: int, trouble: Trouble | None) -> bytes:
             written = _into(content, min(_USUAL_BYTES, most_bytes))
         except BufferError:
             written = _into(content, most_bytes)
-        if b"null" not in written or not _altered(content):
+        if not _altered(content, written):
             return written
         told = "a float that is not finite"
     except BufferError:
@@ -121,18 +123,51 @@ def _written(content: Any, most_bytes: int, trouble: Trouble | None) -> bytes:
 
 def _into(content: Any, most_bytes: int) -> bytes:
     """Write JSON into a buffer that cannot grow: what would be longer, however much longer, stops there."""
+    if not _bounded:
+        return JSON.encode(content)
     buffer = bytearray(most_bytes)
-    with memoryview(buffer):  # a buffer that is looked at cannot be resized
-        JSON.encode_into(content, buffer)
-        return bytes(buffer)
+    look = memoryview(buffer)  # a buffer that is looked at cannot be resized
+    JSON.encode_into(content, buffer)
+    look.release()
+    return bytes(buffer)
 
 
-def _altered(content: Any) -> bool:
+def _altered(content: Any, written: bytes) -> bool:
     """Say whether a float was written as null; one look at the floats tells it of all but a few contents."""
+    # Of what has to be asked for what it is, not a second time without need.
+    if budget.asked and b"null" not in written:
+        return False
     try:
-        packed = MSGPACK.encode(content)
-        if _FLOAT not in packed or not any(each in packed for each in _NOT_FINITE):
+        if not _suspicious(MSGPACK.encode(content)):
             return False
     except OverflowError:
-        pass  # an integer of more than 64 bits, which JSON has
+        # An integer of more than 64 bits, which only JSON has.
+        if b"null" not in written:
+            return False
     return where.not_finite(msgspec.to_builtins(content, enc_hook=written_as))
+
+
+def _suspicious(packed: bytes) -> bool:
+    """Say whether there may be a float among these that is not finite: rarely wrongly so, and never wrongly not."""
+    at = packed.find(_FLOAT)
+    for _ in range(_FEW_FLOATS):
+        if at < 0:
+            return False
+        if packed[at + 1 : at + 2] in _NOT_FINITE:
+            return True
+        at = packed.find(_FLOAT, at + 1)
+    return any(bytes((_FLOAT,)) + each in packed for each in _NOT_FINITE)
+
+
+def _writes_into_what_is_looked_at() -> bool:
+    """Say whether this msgspec still cuts a buffer to size where it stands; else there is a limit only afterwards."""
+    buffer = bytearray(64)
+    with memoryview(buffer):
+        try:
+            JSON.encode_into({}, buffer)
+        except BufferError:
+            return False
+        return bytes(buffer) == b"{}"
+
+
+_bounded: Final = _writes_into_what_is_looked_at()

@@ -77,6 +77,10 @@ class Delivery:
             self._expired()
         while account.inbox:
             self._arrived(account.inbox.popleft(), now)
+        missed, account.missed = account.missed, None
+        while missed is not None:
+            number, missed = missed
+            account.ledger.lose(number, NOT_OBSERVED)
         while account.states:
             self.say(account.states.popleft())
         if account.phase is ASKING and account.ticket is None:
@@ -199,9 +203,7 @@ class Delivery:
             self._declare_at = _NEVER if reason in FINAL else monotonic() + _ASK_AGAIN_S
             return
         limits, now = found.limits, monotonic()
-        self.account.ticket = Ticket(
-            found.ticket or "", now, lifetime_s, limits.run_waiting_parts, limits.run_waiting_bytes
-        )
+        self.account.ticket = Ticket(found.ticket or "", now, lifetime_s, limits)
         self._declare_at = self.account.ticket.renew_at
         self._open(Standing(answers.admitted_kinds(found), limits.part_bytes))
         self._failed = False
@@ -213,15 +215,16 @@ class Delivery:
             account.standing = standing
             if account.closing:
                 account.standing = None
-        account.phase, account.reason = OPEN, None
-        account.answered.set()
         if before is OPEN:
             return
-        account.turned_from = account.turned_from if account.closing else None
-        # Only now that callers see it: whatever was numbered before and is not known was not looked at.
+        # Only now that callers see it: whatever was numbered before, and is not known, was not looked at.
+        account.phase = ASKING
         self.gather(monotonic())
         waited = CLIENT_TRANSPORT if self._failed else NOT_OBSERVED
         self._settle(waited if before is ASKING else reason)
+        account.phase, account.reason = OPEN, None
+        account.turned_from = account.turned_from if account.closing else None
+        account.answered.set()
         for part in list(self.queue):
             unfit = KIND_NOT_ADMITTED if part.kind not in standing.kinds else PART_TOO_LARGE
             if part.kind not in standing.kinds or len(part.content) > standing.part_bytes:
@@ -269,13 +272,13 @@ class Delivery:
 
     def _reported(self, now: float) -> bool:
         account, sender = self.account, self.sender
-        if account.phase is ASKING or not self._tellable:
+        if account.phase is ASKING:
             return False
         if now < self._not_before or not (now >= self._report_at or sender.office.urgent or account.closing):
             return False
         if account.phase is REFUSED:
             self._settle(account.reason or RUN_NOT_ADMITTED)
-        report = account.ledger.report()
+        report = account.ledger.report() if self._tellable else []
         self._report_at = now + _REPORT_EVERY_S if account.phase is REFUSED or report else 0.0
         if not report:
             return False

@@ -18,16 +18,18 @@ class Unserialisable(Exception):
 
 class _Budget(local):
     until = float("inf")
+    asked = False
 
 
 budget: Final = _Budget()
-"""Until when this thread may go on writing, by the monotonic clock."""
+"""Until when this thread may go on writing, by the monotonic clock; and whether a value had to be asked what it is."""
 
 
 def written_as(value: Any) -> Any:
     """Return what stands for a value that msgspec does not know; called by it."""
     if monotonic() > budget.until:
         raise Unserialisable("writing it took too long")
+    budget.asked = True
     if hasattr(type(value), "model_dump"):
         return _dumped(value)
     if isinstance(value, str):

@@ -123,7 +123,7 @@ class Flushing:
         return batch_of(parts, states)
 
     def _masked(self, part: Part) -> Part | None:
-        masker, standing = self._sender.masker, self._account.standing
+        masker, ticket = self._sender.masker, self._account.ticket
         if masker is None:
             return part
         masked = masker.masked(part.content)
@@ -133,7 +133,7 @@ class Flushing:
             )
             self._delivery.lose(part, CLIENT_MASK_FAILED)
             return None
-        if standing is not None and len(masked) > standing.part_bytes:
+        if ticket is not None and len(masked) > ticket.part_bytes:
             self._delivery.lose(part, PART_TOO_LARGE)
             return None
         part.content = masked

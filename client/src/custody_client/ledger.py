@@ -88,12 +88,11 @@ class Ledger:
     def _gather(self) -> None:
         late = self.late
         while late:
-            try:
-                start, stop, reason = late.popleft()
-            except IndexError:
-                return
+            # Taken off only at the end: at the end of the stack any call here may fail, and the next one gathers.
+            start, stop, reason = late[0]
             self.losses.add(start, stop)
             self._put(start, stop, reason)
+            late.popleft()
 
     def _put(self, start: int, stop: int, reason: str) -> None:
         ranges = self.untold.get(reason)

@@ -1,0 +1,257 @@
+"""Forks, spawned processes, and the end of a process: each observation once, and nothing hangs."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from custody_client import Custody
+from tests.support.scripted import KEY, closing, hanging, scripted, trickling, until
+from tests.support.sources import ROOT
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'client' / 'src'}"}
+
+
+@pytest.fixture
+def service():
+    with scripted() as found:
+        yield found
+        found.released.set()
+
+
+@pytest.fixture
+def custody(service):
+    client = Custody(service.url, KEY)
+    yield client
+    client.close(timeout=1.0)
+
+
+def capture(run, *contents):
+    for content in contents:
+        run.exchange().attempt().capture_request(content)
+
+
+def forked(work):
+    """Do something in a child, which then ends as interpreters do; return its status."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            work()
+            import atexit  # noqa: PLC0415 - in the child only
+
+            atexit._run_exitfuncs()
+            status = 0
+        finally:
+            os._exit(status)
+    until(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, 10)
+
+
+def by_session(service):
+    found: dict[str, list[bytes]] = {}
+    for asked in service.calls("frames"):
+        found.setdefault(asked.headers["Custody-Session"], []).extend(frame[2] for frame in asked.frames)
+    return found
+
+
+def test_parent_and_child_deliver_what_is_theirs_once_and_both_sessions_are_named(service, custody):
+    run = custody.run("r-1", wait=2)
+    capture(run, b"p1", b"p2", b"p3")
+    forked(lambda: capture(run, b"c1", b"c2"))
+    run.close()
+    assert custody.flush(5)
+    sessions = by_session(service)
+    assert sorted(sessions.values()) == [[b"c1", b"c2"], [b"p1", b"p2", b"p3"]]
+    (closed,) = service.closings()
+    assert {session: len(parts) for session, parts in sessions.items()} == closed
+    assert service.gaps() == {}
+
+
+def test_a_child_that_is_killed_is_missed(service, custody):
+    run = custody.run("r-1", wait=2)
+
+    def work():
+        service.answers["frames"] = closing
+        capture(run, b"c1", b"c2")
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    pid = os.fork()
+    if pid == 0:
+        work()
+    until(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, 10)
+    run.close()
+    until(service.closings)
+    assert sorted(service.closings()[0].values()) == [0, 2]
+
+
+def test_a_child_that_captured_nothing_says_nothing(service, custody):
+    run = custody.run("r-1", wait=2)
+    capture(run, b"p1")
+    forked(lambda: None)
+    run.close()
+    assert custody.flush(5)
+    assert list(service.closings()[0].values()) == [1]
+    assert len(service.calls("declare")) == 1
+
+
+def test_a_child_of_a_refused_run_tells_its_counts(service, custody):
+    service.admission |= {"admitted": False, "reason": "not_sampled"}
+    run = custody.run("r-1", wait=2)
+    capture(run, b"p1")
+    forked(lambda: capture(run, b"c1", b"c2", b"c3"))
+    run.close()
+    assert custody.flush(5)
+    (closed,) = service.closings()
+    assert sorted(closed.values()) == [1, 3]
+    told = [(gap["session"], gap["sequences"]) for each in service.calls("gaps") for gap in each.json["gaps"]]
+    assert {session for session, _ in told} == set(closed)
+    assert {sequences for _, sequences in told} == {"1", "1-3"}
+
+
+def test_a_fork_amid_a_request_and_amid_captures_hangs_nobody(service, custody):
+    service.answers["frames"] = hanging
+    run = custody.run("r-1", wait=2)
+    capture(run, b"p1")
+    until(lambda: service.calls("frames"))
+    with run._account.ledger._lock, custody.office.room.lock:
+        # As if another thread of the parent held them at that moment.
+        forked(lambda: (capture(run, b"c1", object()), custody.close(timeout=0.3)))
+    assert custody.counters().waiting == 1
+
+
+def test_a_run_that_the_parent_closes_is_not_the_childs_to_close(service, custody):
+    service.answers["close"] = hanging
+    run = custody.run("r-1", wait=2)
+    capture(run, b"p1")
+    run.close()
+    until(lambda: service.calls("close"))
+    forked(lambda: custody.flush(1))
+    assert len(service.calls("close")) == 1
+
+
+def work_in_process(run):
+    capture(run, b"m1", b"m2")
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_of_multiprocessing_deliver_at_their_end(service, custody, method):
+    context = multiprocessing.get_context(method)
+    run = custody.run("r-1", wait=2)
+    capture(run, b"p1")
+    if method == "fork":
+        process = context.Process(target=work_in_process, args=(run,))
+        process.start()
+    else:
+        process = context.Process(target=work_apart, args=(service.url,))
+        process.start()
+    process.join(20)
+    assert process.exitcode == 0
+    run.close()
+    assert custody.flush(5)
+    assert sorted(by_session(service).values()) == [[b"m1", b"m2"], [b"p1"]]
+
+
+def work_apart(url):
+    work_in_process(Custody(url, KEY).run("r-1", wait=2))
+
+
+# --- whole programs
+
+PROGRAM = """
+import sys, time
+from custody_client import Custody
+custody = Custody(sys.argv[1], sys.argv[2])
+run = custody.run("r-1", wait=float(sys.argv[3]))
+answers = []
+with run:
+    for number in range(50):
+        with run.exchange().attempt() as attempt:
+            attempt.capture_request({"number": number})
+            attempt.dispatched()
+            answers.append(number * 2)
+            attempt.capture_output({"answer": number * 2})
+            attempt.settled("completed")
+print(sum(answers))
+"""
+
+
+def program(service, text=PROGRAM, wait="0.5"):
+    """Run a program; it must end by itself, in time, with its own answers and nothing on its error stream."""
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", text, service.url, KEY, wait],
+        env=ENVIRONMENT, capture_output=True, timeout=30, text=True, check=False,
+    )  # fmt: skip
+    took = time.monotonic() - begun
+    assert (done.returncode, done.stdout) == (0, "2450\n"), done.stderr
+    return done.stderr, took
+
+
+def test_a_program_of_fifty_calls_delivers_all_of_them_before_it_ends(service):
+    said, _ = program(service)
+    assert said == ""
+    assert len(service.parts()) == 100
+    assert list(service.closings()[0].values()) == [100]
+
+
+@pytest.mark.parametrize("how", ["gone", "hanging", "trickling", "breaking", "hanging later"])
+def test_a_program_ends_by_itself_whatever_the_service_does(service, how):
+    if how == "gone":
+        service.vanish()
+    else:
+        replies = {"hanging": hanging, "trickling": trickling, "breaking": closing, "hanging later": hanging}
+        for call in ("frames", "gaps", "close") if how == "hanging later" else ("declare",):
+            service.answers[call] = replies[how]
+    said, took = program(service, wait="0.2")
+    # An interpreter starts and imports in much less; the end itself takes at most two.
+    assert took < 6
+    assert "Traceback" not in said
+
+
+def test_captures_in_the_last_moment_of_a_process_harm_nothing(service):
+    text = PROGRAM + (
+        "import atexit\n"
+        "late = custody.run('r-2', wait=1).exchange().attempt()\n"
+        "late.capture_request({'at': 'exit'})\n"
+        "atexit.unregister(__import__('custody_client.forks').forks._leave)\n"
+        "atexit.register(lambda: late.capture_output({'later': 'still'}))\n"
+        "atexit.register(custody.close)\n"
+        "class Dying:\n"
+        "    def __del__(self): late.capture_request({'in': 'a finaliser'})\n"
+        "dying = Dying()\n"
+    )
+    said, _ = program(service, text)
+    assert said == ""
+    assert b'{"at":"exit"}' in {part["body"] for part in service.parts()}
+    assert len(service.parts()) == 101
+
+
+def test_importing_costs_little_and_brings_no_provider_and_no_http():
+    text = (
+        "import sys\nbefore = set(sys.modules)\nimport custody_client\n"
+        "print(' '.join(sorted(set(sys.modules) - before)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], env=ENVIRONMENT, capture_output=True, text=True, check=True, timeout=30
+    )
+    brought = set(done.stdout.split())
+    slow = {
+        "http.client",
+        "ssl",
+        "socket",
+        "email",
+        "logging",
+        "asyncio",
+        "selectors",
+        "urllib.parse",
+        "random",
+    }
+    assert not brought & (
+        slow | {"openai", "anthropic", "httpx", "httpx2", "google", "litellm", "opentelemetry"}
+    )
+    assert "msgspec" in brought
