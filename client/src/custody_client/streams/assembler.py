@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw
 
 from custody_client.streams import chat, converse, gemini, invoke, messages, ollama, responses
 from custody_client.streams.build import Origin, built
-from custody_client.streams.decoding import NOT_STRICT, decoded, leniently, plain
+from custody_client.streams.decoding import NOT_STRICT, decoded, leniently
 from custody_client.streams.draft import Draft
 from custody_client.streams.exact import exact, written
 from custody_client.streams.frames import Frame, Frames
@@ -17,7 +17,8 @@ from custody_client.streams.items import unrecognised
 from custody_client.streams.limits import DEFAULT, Limits
 from custody_client.streams.lines import STRAY, Lines
 from custody_client.streams.output import Output, Route, State, Stream, Unknown, Vantage
-from custody_client.streams.words import Budget
+from custody_client.streams.plain import plain
+from custody_client.streams.words import Budget, encoded
 
 
 class Format(Protocol):
@@ -190,18 +191,17 @@ class Assembler:
             self._unknown(kind, payload)
 
     def _event(self, event: object) -> None:
-        value = plain(event)
-        if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("chunk"), dict):
-            inner = invoke.unpacked(value["chunk"])
+        if isinstance(event, bytes | bytearray | memoryview):
+            self._text(None, bytes(event))
+        elif isinstance(event, str):
+            self._text(None, encoded(event))
+        else:
+            value = plain(event)
+            inner = invoke.unpacked(value.get("chunk")) if isinstance(value, dict) else None
             if inner is not None:
                 self._text(None, inner)
-                return
-        if isinstance(value, bytes | bytearray | memoryview):
-            self._text(None, bytes(value))
-        elif isinstance(value, str):
-            self._text(None, value.encode("utf-8", "surrogatepass"))
-        else:
-            self._take(None, value, None)
+            else:
+                self._take(None, value, None)
 
     def _take(self, name: str | None, value: Any, data: bytes | None) -> None:
         draft = self._draft
@@ -231,11 +231,8 @@ class Assembler:
 
     def _answer(self, body: object) -> None:
         self._whole = True
-        value = plain(body)
-        data = None
-        if isinstance(value, bytes | bytearray | memoryview):
-            data = bytes(value)
-            value = self._decoded(data)
+        data = bytes(body) if isinstance(body, bytes | bytearray | memoryview) else None
+        value = plain(body) if data is None else self._decoded(data)
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             for at, one in enumerate(value):  # a stream of Gemini's that was not asked for events
                 self._take(None, one, None if data is None else exact(data, (at,), one))

@@ -1,7 +1,6 @@
-"""From bytes and SDK's objects to plain values; nothing raises, what cannot be read is None."""
+"""From bytes to plain values; nothing raises, what cannot be read is None."""
 
 import json
-from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -30,17 +29,6 @@ def leniently(data: bytes) -> Any:
         return json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
-
-
-def plain(value: object) -> Any:
-    """Return an SDK's object as a mapping, keys that were not sent left out; a mapping as it is."""
-    dump = getattr(value, "model_dump", None)
-    if dump is None:
-        return dict(value) if isinstance(value, Mapping) else value
-    try:
-        return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
-    except TypeError:  # not pydantic's own
-        return dump()
 
 
 def is_json(text: str) -> bool:
