@@ -57,6 +57,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     waiters: int
     wait_max: timedelta
     page_examined: int
+    console_host: str
+    console_port: int
+    console_public_url: str | None
+    console_idle: timedelta
+    console_session: timedelta
+    console_forwarded: bool
+    console_proxy_secret: Secret | None
     queue_shards: int
     shard_parts: int
     shard_bytes: int
@@ -171,6 +178,10 @@ _RULES: Final[tuple[tuple[Callable[[Settings], bool], str], ...]] = (
         "CUSTODY_RUN_WAITING_PARTS, CUSTODY_SCOPE_WAITING_PARTS and CUSTODY_SHARD_PARTS do not grow in this order",
     ),
     (lambda s: s.flush_bytes <= s.body_budget, "CUSTODY_FLUSH_BYTES is more than CUSTODY_BODY_BUDGET"),
+    (
+        lambda s: s.console_idle <= s.console_session,
+        "CUSTODY_CONSOLE_IDLE is longer than CUSTODY_CONSOLE_SESSION",
+    ),
     (lambda s: s.key_refresh <= s.key_grace, "CUSTODY_KEY_GRACE is shorter than CUSTODY_KEY_REFRESH"),
     (
         lambda s: s.keys_copy_dir not in {s.keys_dir, s.token_keys_dir.parent, s.signing_keys_dir.parent},
@@ -266,7 +277,8 @@ prints the settings that are in force with secrets masked. This page is made fro
 
 - Durations and sizes have a unit: `500ms` `30s` `10m` `1h` `7d`, `512B` `256KiB` `4MiB` `1GiB`.
   A bare number is refused.
-- Addresses of Postgres and Redis are secrets: each may instead be put into a file, named by the same variable with
+- Addresses of Postgres and Redis are secrets, and so is what a proxy says to be believed:
+  each may instead be put into a file, named by the same variable with
   `_FILE` behind it. Write `@ / ? #` in a password as `%40 %2F %3F %23`. TLS is part of the address:
   `rediss://…`, `?sslmode=verify-full`.
 - *New scopes* take these as their policy; each scope's policy can say otherwise afterwards.

@@ -16,6 +16,7 @@ from policies import quantities
 _Quantity = TypeVar("_Quantity", int, timedelta)
 
 _MASK: Final = "***"
+_LEAST_SECRET: Final = 32
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _FRACTION_TEXT: Final = re.compile(r"[01](\.[0-9]{1,6})?")
 _ORIGIN_TEXT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}")
@@ -166,6 +167,12 @@ def _http_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _shared_secret(text: str) -> Secret:
+    if len(_plain(text)) < _LEAST_SECRET or not text.isascii():
+        raise ValueError(f"needs at least {_LEAST_SECRET} characters of ASCII, drawn at random")
+    return Secret(text)
+
+
 def _secret_url(schemes: frozenset[str]) -> Form:
     def read(text: str) -> Secret:
         _address(text, schemes)
@@ -197,5 +204,6 @@ TEXT: Final = Form(_plain)
 LEVEL: Final = Form(_level)
 ORIGIN: Final = Form(_origin)
 HTTP_URL: Final = Form(_http_url)
+SHARED_SECRET: Final = Form(_shared_secret, lambda _: _MASK, secret=True)
 POSTGRES_URL: Final = _secret_url(frozenset({"postgresql", "postgres"}))
 REDIS_URL: Final = _secret_url(frozenset({"redis", "rediss", "unix"}))

@@ -143,6 +143,30 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         forms.count(200, 100_000),
         "most rows that one page looks at, whatever it finds",
     ),
+    # --- the console
+    Setting("console_host", "127.0.0.1", forms.TEXT, "address that the console listens on"),
+    Setting("console_port", "8751", forms.count(1, 65_535), "port that the console listens on"),
+    Setting(
+        "console_public_url",
+        None,
+        forms.HTTP_URL,
+        "address under which browsers see the console; with `https` its cookies are `Secure` and `__Host-`",
+    ),
+    Setting("console_idle", "30m", forms.duration("1s", "7d"), "how long a session of the console may rest"),
+    Setting("console_session", "12h", forms.duration("1s", "30d"), "how long a session lives at most"),
+    Setting(
+        "console_forwarded",
+        "false",
+        forms.FLAG,
+        "whether a proxy before the console names the caller's address, last in `X-Forwarded-For`",
+    ),
+    Setting(
+        "console_proxy_secret",
+        None,
+        forms.SHARED_SECRET,
+        "what a proxy that signs people in says in `Custody-Proxy-Secret`, to be believed in `Custody-Identity`",
+        otherwise="no proxy is believed",
+    ),
     # --- bounds of the write queue
     Setting(
         "queue_shards", "1", forms.count(1, 1024), "streams of the write queue; never change while any waits"

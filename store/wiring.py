@@ -27,6 +27,7 @@ from store.services.bodies import BodyBudget
 from store.services.buckets import longest_retention_s
 from store.services.canary import Canary
 from store.services.closing import Closing
+from store.services.console_sessions import ConsoleSessions
 from store.services.content import ContentReads
 from store.services.disk import Disk
 from store.services.erasures import Erasures
@@ -73,6 +74,7 @@ class Services:
     metrics: Metrics
     scopes: ScopeBook
     keys: KeyBook
+    console_sessions: ConsoleSessions
     runs: RunBook
     closing: Closing
     sources: SourceBook
@@ -226,6 +228,7 @@ def _services(
     # Whoever shows evidence asks by this one.
     reading = database.after(ReadsOpen(database, settings.reads_lease).require)
     metrics = Metrics()
+    keys = KeyBook(database, refresh=settings.key_refresh, grace=settings.key_grace)
     access_log = AccessLog(database, ReadVolume(database, metrics))
     notes = Notes(queue, keyring, runs)
     ingest = Ingest(notes, keyring, outcomes, receipts)
@@ -237,7 +240,10 @@ def _services(
         keyring=keyring,
         metrics=metrics,
         scopes=scopes,
-        keys=KeyBook(database, refresh=settings.key_refresh, grace=settings.key_grace),
+        keys=keys,
+        console_sessions=ConsoleSessions(
+            database, keys, idle=settings.console_idle, longest=settings.console_session
+        ),
         runs=runs,
         closing=Closing(database, queue, runs, closing=settings.closing),
         sources=sources,

@@ -12,10 +12,9 @@ from policies.kinds import Role
 from policies.reasons import Reason
 from store.errors import CustodyError, Malformed, Unauthenticated
 from store.ids import caller_id
-from store.services.content import checked_purpose
 from store.services.keys import KEY_TEXT, Caller
+from store.services.purposes import for_purpose
 from store.services.scopes import Scope
-from store.tables import operator_actions
 from store.wiring import Services
 
 Connection = ASGIConnection[Any, Any, Any, Any]
@@ -71,7 +70,7 @@ def requires(*roles: Role) -> Guard:
         if who.role not in allowed:
             raise CustodyError(Reason.PERMISSION_DENIED, "the key's role does not reach this call")
         if who.role is Role.OPERATOR:
-            operator_actions.for_purpose(checked_purpose(purpose_of(connection)))
+            for_purpose(purpose_of(connection))
 
     return guard
 

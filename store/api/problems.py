@@ -1,4 +1,4 @@
-"""Every refusal and fault as problem+json (RFC 9457): one table from our errors to statuses, and nothing of the cause.
+"""Every refusal and fault as problem+json (RFC 9457), with the status of its reason, and nothing of the cause.
 
 Fails closed: what is not in the table is `internal`, and the answer says nothing else.
 """
@@ -14,11 +14,12 @@ from litestar.types import ExceptionHandlersMap
 from litestar.utils.path import normalize_path
 
 from policies.documents import PolicyFault
-from policies.reasons import READ_STATUS, RETRYABLE, STATUS, Reason, read_status, retryable
+from policies.reasons import RETRYABLE, Reason, retryable
 from store.api.answers import Ready
 from store.errors import CustodyError, Gone, RowRefused, Unavailable
 from store.logging import logger
 from store.services.receipt_view import ReceiptView
+from store.services.refusals import REASON_OF_STATUS, status_of, title
 
 MEDIA_TYPE: Final = "application/problem+json"
 TYPE_PREFIX: Final = "urn:custody:reason:"
@@ -50,17 +51,6 @@ class NotCaptured(CustodyError):
         self.recorded = recorded if receipt is None else receipt.recorded
 
 
-# Faults that the framework finds before any handler of ours runs, by the status that it gives them.
-_REASON_OF_STATUS: Final[Mapping[int, Reason]] = MappingProxyType(
-    {
-        401: Reason.UNAUTHENTICATED,
-        403: Reason.PERMISSION_DENIED,
-        404: Reason.NOT_FOUND,
-        411: Reason.LENGTH_REQUIRED,
-        415: Reason.UNSUPPORTED_MEDIA,
-    }
-)
-_READS: Final = frozenset({"GET", "HEAD"})
 _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 _NOT_ALLOWED: Final = 405
 _CLIENT_FAULTS: Final = range(400, 500)
@@ -96,18 +86,6 @@ def problem_response(
     return Ready(msgspec.json.encode(problem), status, said, MEDIA_TYPE)
 
 
-def title(reason: Reason) -> str:
-    """Return the short text of a reason; the same for every problem with that reason."""
-    return reason.value.replace("_", " ").capitalize()
-
-
-def status_of(reason: Reason, method: str, *, destroyed: bool = False) -> int:
-    """Return the status of a reason as an answer to a call with this method; KeyError where it is no answer."""
-    if reason not in READ_STATUS or (reason in STATUS and method not in _READS):
-        return STATUS[reason]
-    return read_status(reason, destroyed=destroyed)
-
-
 def _on_custody_error(request: Request[Any, Any, Any], error: CustodyError) -> Ready[bytes]:
     if isinstance(error, RowRefused):
         # Outside a writer this is a bug of ours: no caller can send a row.
@@ -140,7 +118,7 @@ def _on_policy_fault(request: Request[Any, Any, Any], fault: PolicyFault) -> Rea
 def _on_http_exception(request: Request[Any, Any, Any], error: HTTPException) -> Ready[bytes]:
     if error.status_code not in _CLIENT_FAULTS:
         return _on_exception(request, error)
-    reason = _REASON_OF_STATUS.get(error.status_code, Reason.MALFORMED_REQUEST)
+    reason = REASON_OF_STATUS.get(error.status_code, Reason.MALFORMED_REQUEST)
     _note(request, reason)
     headers = {"Allow": ", ".join(_allowed(request))} if error.status_code == _NOT_ALLOWED else {}
     return problem_response(reason, error.status_code, _framework_detail(error), headers=headers)

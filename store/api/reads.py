@@ -9,7 +9,7 @@ from litestar.params import FromPath, QueryParameter
 from policies.kinds import Role
 from policies.reasons import Reason
 from store.api.identity import caller, requires, scope_of, services
-from store.api.problems import MEDIA_TYPE, TYPE_PREFIX, Problem, title
+from store.api.problems import MEDIA_TYPE, TYPE_PREFIX, Problem
 from store.api.reading import (
     PAGING,
     READERS,
@@ -33,6 +33,7 @@ from store.services.paging import USUAL, Page
 from store.services.part_views import PartItem, PartView
 from store.services.readback import PartFilters, PartIdentity, Readable, read_reason
 from store.services.receipt_view import ReceiptView
+from store.services.refusals import title
 from store.services.run_reads import overdue_of
 from store.services.run_views import AttemptItem, GapItem, Overdue, RunItem, RunView
 from store.services.said import known_kind

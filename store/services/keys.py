@@ -112,6 +112,18 @@ class KeyBook:
         self._used[known.row.key_id] = now
         return known.caller
 
+    async def standing(self, key_id: str, proven: bytes | None) -> Caller:
+        """Return whose key this is now, without its text; Unauthenticated once it, or the secret `proven`, is no good.
+
+        `proven` is a `secret_digest` of before; None where somebody else vouched for the key.
+        """
+        row = await self._rows.get(key_id) if KEY_ID.fullmatch(key_id) else None
+        now = clock.utc_now()
+        if row is None or not _live(row, now) or (proven is not None and proven not in row.digests):
+            raise Unauthenticated
+        self._used[key_id] = now
+        return Caller(row.key_id, row.role, row.scope_id, row.clearances)
+
     async def write_uses(self) -> None:
         """Write when keys were used last; asked about once a minute, never by a request."""
         used, self._used = self._used, {}
@@ -236,6 +248,14 @@ async def _reached(connection: Connection, key_id: str, who: Caller | None) -> K
     if row is None or (who is not None and who.scope_id not in (None, row.scope_id)):
         raise NotFound
     return row
+
+
+def secret_digest(text: str) -> bytes:
+    """Return the digest by which a key's row knows the secret in this text; ValueError where it is no key's text."""
+    said = KEY_TEXT.fullmatch(text)
+    if said is None:
+        raise ValueError("not a key's text")
+    return _digest(said["secret"])
 
 
 def _genuine(row: KeyRow, role: str, text: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SERVICE = ("policies", "store", "workers")
+SERVICE = ("policies", "store", "workers", "console")
 
 
 def python_files(*roots: str) -> list[Path]:

@@ -1,0 +1,2 @@
+// Buttons that copy.
+export {};
