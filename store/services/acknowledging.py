@@ -4,6 +4,7 @@ What is said is true of every copy of ours: the queue holds nothing older of the
 the space of the bodies too, and what wrapped them with others got another key.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,9 +20,9 @@ from store.tables.erasures import Uncleared
 from store.tables.held_bodies import HELD
 from store.tables.purging import Bodiless
 
-# Of one scope, and of all in one run: as much as is held in memory, and told to the queue one run after another.
-_DONE: Final = 5_000
-_AT_ONCE: Final = 20_000
+# In one run, as much as is held in memory, and told to the queue one run after another; in one transaction.
+_AT_ONCE: Final = 50_000
+_DONE: Final = 2_000
 
 Found = Mapping[UUID, Sequence[Bodiless]]
 
@@ -43,16 +44,17 @@ class Acknowledging:
         erased = _those(found, lambda part: part.reason is Reason.ERASED)
         if erased or asked:
             await self._finish_erased(erased, asked, budget)
-        return await self._say_done(scopes), len(found)
+        return await self._say_done(scopes, budget), len(found)
 
     async def _found(self, scopes: Sequence[UUID]) -> Found:
         """Return parts after T2 of as many scopes, in their order, as one run can do."""
-        found: dict[UUID, Sequence[Bodiless]] = {}
+        found, left = dict[UUID, Sequence[Bodiless]](), _AT_ONCE
         for scope in scopes:
-            if sum(map(len, found.values())) >= _AT_ONCE:
+            if not left:
                 break
             async with self.database.connection() as connection:
-                found[scope] = await purging.without_bodies(connection, scope, _DONE)
+                found[scope] = await purging.without_bodies(connection, scope, left)
+            left -= len(found[scope])
         return found
 
     async def _finish_erased(self, erased: Found, asked: Sequence[Uncleared], budget: Budget) -> None:
@@ -120,15 +122,20 @@ class Acknowledging:
 
     async def _say_destroyed(self, gone: Mapping[UUID, Sequence[UUID]]) -> None:
         for scope, evidence in gone.items():
-            async with self.database.transaction() as connection:
-                await purging.set_destroyed_parts(connection, scope, evidence)
+            for some in (evidence[at : at + _DONE] for at in range(0, len(evidence), _DONE)):
+                async with self.database.transaction() as connection:
+                    await purging.set_destroyed_parts(connection, scope, some)
 
-    async def _say_done(self, scopes: Sequence[UUID]) -> int:
-        """T4: of parts, and then of the erasures that asked for them."""
-        done = 0
-        for scope in scopes:
+    async def _say_done(self, scopes: Sequence[UUID], budget: Budget) -> int:
+        """T4: of parts, and then of the erasures that asked for them. Every scope has a batch, whatever the time."""
+        done, waiting = 0, deque(scopes)
+        while waiting:
+            scope = waiting.popleft()
             async with self.database.connection() as connection:
-                done += await purging.done(connection, scope, _DONE)
+                some = await purging.done(connection, scope, _DONE)
+            done += some
+            if some == _DONE and not budget.over:
+                waiting.append(scope)
         async with self.database.connection() as connection:
             await erasures.settle(connection)
         return done

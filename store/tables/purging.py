@@ -120,9 +120,7 @@ async def close(connection: Connection, scope: UUID, run: UUID, evidence: Sequen
     await connection.execute(_SQL["close"], scope, run, list(evidence))
 
 
-async def of_shortened_runs(
-    connection: Connection, scope: UUID, limit: int, until: datetime
-) -> list[Target]:
+async def of_shortened_runs(connection: Connection, scope: UUID, limit: int, until: datetime) -> list[Target]:
     """Return parts whose run expired by then, and whose bucket does so a whole span or more later; no held ones."""
     return [_target(row) for row in await connection.fetch(_SQL["of_shortened_runs"], scope, limit, until)]
 
@@ -211,7 +209,8 @@ async def set_destroyed_parts(connection: Connection, scope: UUID, evidence: Seq
 
 async def done(connection: Connection, scope: UUID, limit: int) -> int:
     """T4 of parts of which no copy is left and whose purge the log says; return of how many."""
-    return len(await connection.fetch(_SQL["done"], scope, limit))
+    published = [row["evidence"] for row in await connection.fetch(_SQL["published"], scope, limit)]
+    return len(await connection.fetch(_SQL["done"], scope, published)) if published else 0
 
 
 async def due(connection: Connection) -> bool:

@@ -135,7 +135,7 @@ SELECT DISTINCT scope_id FROM parts WHERE state = 'purging' ORDER BY scope_id
 -- name: with_bodies parts on their way out whose body is still there; another purger's are left alone
 SELECT p.evidence, p.span_start
 FROM parts p
-WHERE p.scope_id = $1 AND p.state = 'purging'
+WHERE p.scope_id = $1 AND p.state = 'purging' AND p.purged_at IS NULL
   AND EXISTS (SELECT 1 FROM bodies b
               WHERE b.span_start = p.span_start AND b.scope_id = p.scope_id AND b.evidence = p.evidence)
 ORDER BY p.purging_at
@@ -159,15 +159,17 @@ UPDATE parts SET purged_at = now()
 WHERE scope_id = $1 AND evidence = ANY($2::uuid[]) AND state = 'purging' AND purged_at IS NULL
 RETURNING evidence
 
--- name: done T4, of parts of which no copy is left and whose purge leaf is published
+-- name: published parts of which no copy is left and whose purge leaf is published
+SELECT p.evidence
+FROM parts p
+JOIN log_entries l ON l.subject = p.evidence AND l.kind = 'purge' AND l.scope_id = p.scope_id
+WHERE p.scope_id = $1 AND p.state = 'purging' AND p.purged_at IS NOT NULL
+  AND l.idx < (SELECT published_size FROM log_state)
+LIMIT $2
+
+-- name: done T4 of such parts; asked for before and not within, or a planner that knows of few asks once for each
 UPDATE parts SET state = 'purged'
-WHERE scope_id = $1 AND state = 'purging' AND evidence IN (
-    SELECT p.evidence
-    FROM parts p
-    JOIN log_entries l ON l.subject = p.evidence AND l.kind = 'purge' AND l.scope_id = p.scope_id
-    WHERE p.scope_id = $1 AND p.state = 'purging' AND p.purged_at IS NOT NULL
-      AND l.idx < (SELECT published_size FROM log_state)
-    LIMIT $2)
+WHERE scope_id = $1 AND evidence = ANY($2::uuid[]) AND state = 'purging' AND purged_at IS NOT NULL
 RETURNING evidence
 
 -- name: due whether there is anything that cannot wait for the next minute

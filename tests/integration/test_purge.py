@@ -689,3 +689,26 @@ async def test_much_that_is_to_be_destroyed_keeps_nothing_from_being_answered(
 
     assert (await erasures.one(scope, asked.erasure_id)).state == "purged"
     assert await _states(database_url) == {"purged": 6, "stored": 45}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+async def test_a_run_of_very_many_parts_is_erased_and_answered_by_a_planner_that_knows_of_none(
+    scope: UUID, purge: Purge, erasures: Erasures, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.services.purge._BUDGET_S", 20.0)
+    run = await _run(database_url, scope, name="r-1")
+    for _ in range(3):
+        await new_parts(database_url, scope, run, 10_000)
+    await execute(database_url, "ANALYZE")
+    asked = await erasures.ask(scope, WholeRun("r-1"), "op")
+
+    purged, rounds = 0, 0
+    while purged < 30_000 and rounds < 10:
+        more = (await purge.run())["purged"]
+        # Whatever is left, each run answers for some.
+        assert more
+        purged, rounds = purged + more, rounds + 1
+
+    assert await _states(database_url) == {"purged": 30_000}
+    assert (await erasures.one(scope, asked.erasure_id)).state == "purged"
