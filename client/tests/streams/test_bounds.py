@@ -88,6 +88,15 @@ HOSTILE = {
     "opaque": lambda at: chunk({"reasoning_details": [{"type": "t", "signature": "z" * 2000, "at": at}]}),
     "unknown": lambda at: {"type": f"type-{at}" * 40, "x": "u" * 9000},
     "ids": lambda at: {**chunk({"content": "a"}), "id": f"{at}" * 500},
+    "controls": lambda _: chunk({"content": "\x00" * 3000}),
+    "planes": lambda _: chunk({"content": "\U0001f600" * 3000}),
+    "quotes": lambda _: {"type": "of.tomorrow", "at": '"' * 9000},
+    "keys": lambda at: chunk({f"{at:090}": 1}),
+    "markup": lambda _: chunk(
+        {"content": '<tool_call>{"name": "f", "arguments": {"a": "%s"}}</tool_call>' % ("v" * 500)}
+    ),
+    "reasoning": lambda _: chunk({"reasoning_content": "\x1f" * 500, "content": "\x1f" * 500}),
+    "signature": lambda at: chunk({"thinking_blocks": [{"signature": "s" * 900, "at": at}]}),
     "odd": lambda _: tools(
         {"index": 0, "id": {"a": "b" * 1000}, "function": {"name": ["c" * 1000], "arguments": ""}}
     ),

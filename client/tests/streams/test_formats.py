@@ -141,6 +141,39 @@ def test_responses_tools_of_the_provider_and_custom_ones():
     assert (calls(given)[0].arguments.raw, calls(given)[0].arguments.state) == ("select 1", "text")
 
 
+def test_responses_tools_that_the_caller_runs_are_calls():
+    item = {"type": "computer_call", "id": "cu_1", "call_id": "c", "action": {"type": "click", "x": 10.50}}
+    data = named(
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "action": None}},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+    )
+    given = output("responses", data.replace(b"10.5}", b"10.50}"))
+    assert brief(given) == [("c", "computer", '{"type":"click","x":10.50}')]
+    odd = output(
+        "responses",
+        named({"type": "response.output_item.done", "output_index": 0, "item": {"type": "shell_call"}}),
+    )
+    assert [type(one).__name__ for one in odd.choices[0].items] == ["ToolCall", "Unrecognised"]
+
+
+def test_gemini_values_by_path_are_kept_as_they_came():
+    def piece(**call):
+        return _candidate_of({"functionCall": call})
+
+    first = {"name": "f", "partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": True}
+    last = {"partialArgs": [{"jsonPath": "$.a", "stringValue": "y"}]}
+    given = output("gemini", sse(piece(**first), piece(**last)))
+    assert brief(given) == [
+        (None, "f", '[{"jsonPath":"$.a","stringValue":"x"}][{"jsonPath":"$.a","stringValue":"y"}]')
+    ]
+    assert calls(given)[0].arguments.state == "text"
+    assert given.notes == ["partial-arguments"]
+
+
+def _candidate_of(*parts):
+    return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, "index": 0}]}
+
+
 def test_anthropic():
     given = output("anthropic.messages", made.MESSAGES.data)
     assert brief(given) == [("toolu_A", "f", '{"größe":9007199254740993}')]

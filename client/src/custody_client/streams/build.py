@@ -1,6 +1,6 @@
 """From a draft to an output: what is only known at the end is said here."""
 
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -11,7 +11,6 @@ from custody_client.streams.output import (
     Arguments,
     ArgumentsState,
     Choice,
-    Item,
     LimitsMet,
     Markup,
     Output,
@@ -23,6 +22,9 @@ from custody_client.streams.output import (
     Unknown,
     Vantage,
 )
+from custody_client.streams.words import Budget, cost_of
+
+_CALL_BYTES: Final = 192  # of JSON around the name and the arguments
 
 
 class Origin(NamedTuple):
@@ -44,9 +46,11 @@ def built(
     shape: Literal["unrecognised"] | UnsetType,
 ) -> Output:
     """Give the output of what a draft holds."""
+    room = Budget(draft.budget.left)
     choices = [draft.choices[index].build(finished=draft.finished) for index in sorted(draft.choices)]
-    markup = [one for choice in choices for one in _annotated(choice, draft.limits.markup)]
+    markup = [one for choice in choices for one in _annotated(choice, draft.limits.markup, room)]
     truncated = draft.budget.overdrawn or dropped_events > 0
+    remarks = [*remarks, "markup-calls-left-out"] if room.overdrawn else remarks
     return Output(
         vantage=origin.vantage,
         provider=origin.provider,
@@ -65,22 +69,28 @@ def built(
     )
 
 
-def _annotated(choice: Choice, limit: int) -> list[Markup]:
+def _annotated(choice: Choice, limit: int, room: Budget) -> list[Markup]:
     """Find what is spelled out in a choice's texts, and list the calls in it behind its items."""
     markup: list[Markup] = []
-    calls: list[Item] = []
-    ordinal = sum(isinstance(item, ToolCall) for item in choice.items)
+    calls: list[tuple[str, str]] = []
     for at, item in enumerate(choice.items):
         if not isinstance(item, Text | Reasoning):
             continue
         for found in found_in(item.text, limit - len(markup)):
             markup.append(Markup(found.dialect, at, found.start, found.end, found.complete, choice.index))
-            if isinstance(item, Text):
-                calls += [
-                    _derived(ordinal + len(calls) + n, *call) for n, call in enumerate(found.calls[:limit])
-                ]
-    choice.items.extend(calls)
+            calls += found.calls if isinstance(item, Text) else []
+    ordinal = sum(isinstance(item, ToolCall) for item in choice.items)
+    fitting = [call for call in calls if _fits(call, room)]
+    choice.items.extend(_derived(ordinal + at, *call) for at, call in enumerate(fitting))
     return markup
+
+
+def _fits(call: tuple[str, str], room: Budget) -> bool:
+    """Tell whether a call that stands in a text already may be listed beside it."""
+    size = cost_of(call[0]) + cost_of(call[1]) + _CALL_BYTES
+    room.overdrawn = room.overdrawn or size > room.left
+    room.left -= 0 if room.overdrawn else size
+    return not room.overdrawn
 
 
 def _derived(ordinal: int, name: str, arguments: str) -> ToolCall:

@@ -234,8 +234,8 @@ class Draft:
 
     def fact(self, facts: Opaque, key: str, value: object, path: Path) -> None:
         """Keep a provider's remark as it was written; the last one under a key counts."""
-        if value and not facts.knows(key, value):
-            facts.put(key, self.exact(path, value))
+        if value and not facts.is_last(key, value):
+            facts.put(key, self.exact(path, value), value)
 
     def more(self, facts: Opaque, key: str, value: object, path: Path) -> None:
         """Keep one of several remarks as it was written."""

@@ -123,8 +123,12 @@ def _call(choice: ChoiceDraft, function: Event, path: Path) -> ItemDraft:
     call.name = call.name or (name[:256] if isinstance(name, str) else None)
     call.id = call.id or (call_id[:256] if isinstance(call_id, str) and call_id else None)
     if isinstance(function.get("partialArgs"), list):
+        # Values by their paths: JSON only when all are put together, which is not ours to do.
         draft.note("partial-arguments")
-        draft.more(call.opaque, "partialArgs", function["partialArgs"], (*path, "partialArgs"))
+        call.arguments.form = "text"
+        draft.add_arguments(
+            call.arguments, draft.exact((*path, "partialArgs"), function["partialArgs"]).decode()
+        )
     if function.get("args") is not None:
         draft.add_object(call.arguments, (*path, "args"), function["args"])
     call.arguments.will_continue = bool(function.get("willContinue"))

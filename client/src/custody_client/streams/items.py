@@ -20,10 +20,11 @@ from custody_client.streams.output import (
     ToolCall,
     Unrecognised,
 )
-from custody_client.streams.words import Budget, Words
+from custody_client.streams.words import Budget, Words, cost_of
 
 TextKind = Literal["text", "refusal"]
 Form = Literal["text", "summary", "redacted", "encrypted"]
+_KEY_BYTES = 4  # quotes, a colon and a comma
 
 
 class Opaque:
@@ -36,32 +37,32 @@ class Opaque:
         self._seen: dict[str, object] = {}
         self.values: dict[str, Any] = {}
 
-    def knows(self, key: str, value: object) -> bool:
+    def is_last(self, key: str, value: object) -> bool:
         """Tell whether this value was the last one: many providers repeat themselves in each chunk."""
-        known = key in self._seen and self._seen[key] == value
-        self._seen[key] = value
-        return known
+        return key in self._seen and self._seen[key] == value
 
-    def put(self, key: str, value: bytes) -> None:
-        """Keep JSON under a key, in place of what was there."""
-        if self._room(len(value)):
+    def put(self, key: str, value: bytes, decoded: object = None) -> None:
+        """Keep JSON under a key, in place of what was there; `decoded` is what it says."""
+        if self._room(key, len(value)):
             self.values[key] = Raw(value)
+            self._seen[key] = decoded
 
     def append(self, key: str, value: bytes) -> None:
         """Keep JSON as one more element of a list."""
-        if self._room(len(value)):
+        if self._room(key, len(value)):
             self.values.setdefault(key, []).append(Raw(value))
 
     def join(self, key: str, piece: str) -> None:
         """Keep a text that comes in pieces, such as a signature."""
-        if self._room(len(piece)):
+        if self._room(key, cost_of(piece)):
             self.values.setdefault(key, []).append(piece)
 
     def build(self) -> dict[str, Any]:
         """Give it all, texts joined."""
         return {key: _joined(value) for key, value in self.values.items()}
 
-    def _room(self, size: int) -> bool:
+    def _room(self, key: str, size: int) -> bool:
+        size += 1 if key in self.values else cost_of(key) + _KEY_BYTES
         if size > min(self._left, self._budget.left):
             self._budget.overdrawn = True
             return False
@@ -222,10 +223,11 @@ def unrecognised(
     name: str | None, data: bytes, limit_bytes: int, budget: Budget, seq: int | None
 ) -> Unrecognised:
     """Keep bytes as they are, as far as there is room."""
-    room = max(0, min(limit_bytes, budget.left))
+    # Of JSON in a text half may be escapes.
+    room = max(0, min(limit_bytes, budget.left // 2))
     is_cut = len(data) > room
     kept, encoding = _shown(data[:room], is_cut=is_cut)
-    budget.left -= len(kept)
+    budget.left -= cost_of(kept)
     budget.overdrawn = budget.overdrawn or is_cut
     return Unrecognised(
         name, kept, encoding, seq, Cut(len(data), sha256(data).hexdigest()) if is_cut else UNSET

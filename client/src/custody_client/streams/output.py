@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 State = Literal["completed", "finished-no-terminal", "interrupted", "cancelled", "error"]
 Vantage = Literal["sdk", "wire", "gateway"]
 FinishClass = Literal["tool_call", "stop", "length", "content_filter", "refusal", "pause", "error", "unknown"]
-# `text` is the input of a tool that takes no JSON; `truncated` was too long to be kept, hence is not judged.
+# `text` is no JSON by itself: free input, or Gemini's values by path; `truncated` was too long, hence is not judged.
 ArgumentsState = Literal["valid-json", "invalid-json", "incomplete", "empty", "object", "text", "truncated"]
 
 

@@ -1,14 +1,19 @@
 """Texts that come in pieces, kept within bounds: beyond them only the length and a running SHA-256 go on."""
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from custody_client.streams.output import Cut
 
 if TYPE_CHECKING:
     from hashlib import _Hash as HASH
+
+
+_json: Final = msgspec.json.Encoder()
+_LONGEST: Final = 12  # a character beyond the first plane, as two escapes
 
 
 class Budget:
@@ -24,6 +29,14 @@ class Budget:
 def encoded(text: str) -> bytes:
     """Return UTF-8; halves of surrogate pairs, which JSON can spell, pass as they are."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def cost_of(text: str) -> int:
+    """Return the bytes that a text takes in JSON, where a control character takes six."""
+    try:
+        return len(_json.encode(text)) - 2
+    except UnicodeEncodeError:
+        return _LONGEST * len(text)
 
 
 def whole(text: str) -> str:
@@ -54,8 +67,10 @@ class Words:
         self.size += size
         if self._hash is not None:
             self._hash.update(encoded(piece))
-        elif self.size <= self._limit and size <= self._budget.left:
-            self._budget.left -= size
+            return
+        cost = cost_of(piece)
+        if self.size <= self._limit and cost <= self._budget.left:
+            self._budget.left -= cost
             self._parts.append(piece)
         else:
             self._overflow(piece, size)
@@ -76,11 +91,13 @@ class Words:
         return UNSET if self._hash is None else Cut(self.size, self._hash.copy().hexdigest())
 
     def _overflow(self, piece: str, size: int) -> None:
-        room = max(0, min(self._limit - (self.size - size), self._budget.left))
         data = encoded(piece)
         self._hash = sha256(encoded("".join(self._parts)) + data)
+        room = max(0, min(self._limit - (self.size - size), self._budget.left))
         # A character is kept whole or not at all.
-        kept = data[:room].decode("utf-8", "ignore") if room else ""
+        kept = data[:room].decode("utf-8", "ignore")
+        if cost_of(kept) > self._budget.left:
+            kept = kept[: self._budget.left // _LONGEST]
         self._parts.append(kept)
-        self._budget.left -= len(kept.encode())
+        self._budget.left -= cost_of(kept)
         self._budget.overdrawn = True
