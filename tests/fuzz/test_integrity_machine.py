@@ -38,10 +38,10 @@ CONTENTS = (b"", b"yes", b"no", b'{"text": "word"}', b"word " * 40)
 Ways = Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
 # How often each step is chosen. What makes something to look at comes most; what ends it for good is seldom.
 HAPPENS = {
-    "back up": 4, "go back": 4, "stop and resume": 1,
-    "store": 10, "declare": 2, "post": 3, "write": 2, "repeat": 4, "shorten": 1, "opt out": 1, "close": 1,
+    "back up": 4, "go back": 4, "stop and resume": 1, "write and die": 2,
+    "store": 10, "declare": 2, "post": 5, "write": 2, "repeat": 4, "shorten": 1, "opt out": 1, "close": 1,
     "hold part": 4, "hold run": 2, "hold scope": 1, "release": 4,
-    "erase part": 4, "erase run": 1, "erase subject": 1, "erase waiting": 2,
+    "erase part": 4, "erase run": 1, "erase subject": 1, "erase waiting": 4,
     "version": 2, "revoke": 2, "open again": 2, "erase source": 1,
     "sequence": 1, "publish": 1, "publish all": 6, "purge": 6, "expire": 3, "pass time": 2, "ripen": 1, "reconcile": 2,
     "change key": 1, "change hold key": 1,
@@ -124,14 +124,15 @@ class Machine(RuleBasedStateMachine):
         bounds = {
             "declare": len(now.runs) < MOST_RUNS,
             "version": sum(source.latest for source in now.sources.values()) < MOST_VERSIONS,
-            "write": bool(steps.model.waiting),
+            "write": bool(steps.model.waiting or steps.model.unsettled),
+            "write and die": True,
             "store": True,
             "release": bool(now.holds),
             "erase waiting": bool(self.waiting),
             "reconcile": steps.may_reconcile,
             "stop and resume": self.taken["stop and resume"] * 50 < self.taken.total(),
             "back up": steps.may_back_up,
-            "go back": bool(steps.backups),
+            "go back": bool(steps.backups) and not steps.model.unsettled,
         }
         return bounds.get(how, bool(now.parts))
 
@@ -154,7 +155,7 @@ class Machine(RuleBasedStateMachine):
             **self.of_erasures(pick),
             **self.of_sources(pick, None if more % 4 == 0 else more),
             **self.of_duties(pick),
-            **self.of_accidents(pick),
+            **self.of_accidents(pick, more),
         }
         self.back = how == "go back"
         self.do(how, ways[how]())
@@ -172,8 +173,8 @@ class Machine(RuleBasedStateMachine):
         self.back = False
         self.do("come back", self.steps.come_back())
 
-    async def stored(self, more: int) -> None:
-        """Store a few parts, of which some depend on something."""
+    async def stored(self, more: int, *, dies: bool = False) -> None:
+        """Store a few parts, of which some depend on something; `dies`: by a writer who does not come to say so."""
         chance = Random(more)
         for _ in range(chance.randint(1, 4)):
             names = chance.choices(SOURCES, k=chance.choice((0, 0, 1, 2)))
@@ -181,7 +182,7 @@ class Machine(RuleBasedStateMachine):
             await self.steps.post(
                 self.run(chance.randrange(64)), chance.choice(CONTENTS), tuple(bound.values())
             )
-        await self.steps.write()
+        await (self.steps.write_and_die() if dies else self.steps.write())
 
     def of_runtimes(self, pick: int, *, flag: bool) -> Ways:
         steps = self.steps
@@ -244,11 +245,12 @@ class Machine(RuleBasedStateMachine):
             "change hold key": lambda: steps.change_hold_key(pick % 2),
         }
 
-    def of_accidents(self, pick: int) -> Ways:
+    def of_accidents(self, pick: int, more: int) -> Ways:
         return {
             "back up": self.steps.back_up,
             "go back": lambda: self.steps.go_back(pick),
             "stop and resume": self.steps.stop_and_resume,
+            "write and die": lambda: self.stored(more, dies=True),
         }
 
 

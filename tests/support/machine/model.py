@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -25,7 +25,7 @@ MARKING = ("erased", "retention_expired")
 
 @dataclass(frozen=True)
 class Waiting:
-    """An entry of the queue: a part, or (without content) a loss under a name."""
+    """An entry of the queue: a part, or (without evidence) a loss under a name."""
 
     run: str
     exchange: str
@@ -44,6 +44,8 @@ class Model:
     over: set[datetime] = field(default_factory=set)
     mirror: list[Leaf] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
+    # Of those, what a writer has written that died before it could say so.
+    unsettled: list[Waiting] = field(default_factory=list)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
     # Evidence of which somebody was told that it is purged, and bodies that went with their bucket.
     told_purged: set[UUID] = field(default_factory=set)
@@ -86,11 +88,23 @@ class Model:
     # --- writing
 
     def write(self) -> None:
-        """What a writer makes of everything that waits, in one batch."""
+        """What a writer makes of what another one left, and then of everything that waits."""
+        self._batch(self.unsettled, again=True)
+        self.unsettled.clear()
+        self._batch(self.waiting, again=False)
+        self.waiting.clear()
+
+    def write_and_die(self) -> None:
+        """What is committed stays, and is delivered again."""
+        self._batch(self.waiting, again=False)
+        self.unsettled += self.waiting
+        self.waiting.clear()
+
+    def _batch(self, entries: Sequence[Waiting], *, again: bool) -> None:
         stored: list[PartState] = []
         losses: list[Waiting] = []
-        for entry in self.waiting:
-            if entry.run not in self.now.runs:
+        for entry in entries:
+            if entry.run not in self.now.runs or entry.evidence in self.now.parts:
                 continue
             if entry.evidence is None:
                 losses.append(entry)
@@ -98,9 +112,10 @@ class Model:
                 losses.append(Waiting(entry.run, entry.exchange, reason=reason))
             else:
                 stored.append(self._stored(entry))
-        self.waiting.clear()
         for loss in losses:
-            self.now.runs[loss.run].lost[loss.exchange, loss.reason] += 1
+            lost = self.now.runs[loss.run].lost
+            if not (again and (loss.exchange, loss.reason) in lost):
+                lost[loss.exchange, loss.reason] += 1
         for part in stored:
             lost = self.now.runs[part.run].lost
             for name in [

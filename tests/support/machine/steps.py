@@ -82,7 +82,7 @@ class Steps:
     def may_reconcile(self) -> bool:
         """Whether there is a run to be closed, and nothing waits, which would have to be there first."""
         closing = any(not run.open and not run.closed for run in self.model.now.runs.values())
-        return closing and not self.model.waiting
+        return closing and not self.model.waiting and not self.model.unsettled
 
     async def reconcile(self) -> None:
         await self.store.reconcile()
@@ -108,6 +108,8 @@ class Steps:
 
     async def repeat(self, evidence: UUID, *, same: bool) -> None:
         """Post under the identity of a part that is there, or was."""
+        if any(each.evidence == evidence for each in self.model.unsettled):
+            return
         part = self.model.now.parts[evidence]
         content = part.content if same else part.content + b"!"
         closed, differs = self.model.closed_to(part.run, again=True), self.model.compared(part, content)
@@ -121,12 +123,19 @@ class Steps:
         self._refused(part.run, part.exchange, receipt.reason, recorded=receipt.recorded)
 
     async def write(self) -> None:
-        keys = {self._key_of(entry) for entry in self.model.waiting} - {None}
-        if not keys <= self.model.alive:
-            # A writer would wait for the bucket to get another key.
-            return
-        await self.store.write()
-        self.model.write()
+        if self._may_write():
+            await self.store.write()
+            self.model.write()
+
+    async def write_and_die(self) -> None:
+        if self._may_write():
+            await self.store.write_and_die()
+            self.model.write_and_die()
+
+    def _may_write(self) -> bool:
+        """Whether no writer would wait for a bucket to get another key."""
+        entries = (*self.model.waiting, *self.model.unsettled)
+        return {self._key_of(entry) for entry in entries} - {None} <= self.model.alive
 
     def _key_of(self, entry: Waiting) -> int | None:
         run = self.model.now.runs.get(entry.run)

@@ -25,7 +25,7 @@ from store.ids import ScopeId
 from store.key_directory import FileKeyDirectory
 from store.keyring import Keyring
 from store.mirror import Mirror
-from store.queue import RunKey
+from store.queue import Entry, RunKey, Settlement
 from store.services.admission import Sender
 from store.services.buckets import ensure_buckets
 from store.services.content import ContentReads
@@ -61,6 +61,7 @@ DESTROY_AFTER: Final = ("1h", "never")
 # Nothing is waited for: a released hold ends with the next purge, and spans go as soon as they are over.
 NO_GRACE: Final = 0
 MOST_BYTES: Final = 1 << 20
+MOST_DELIVERIES: Final = 3
 _COMPARED: Final = (
     "UPDATE log_state SET compared_at = now() WHERE compared_on = this_database() AND stop IS NULL"
 )
@@ -175,15 +176,20 @@ class Store:
         return receipts.read(key, ScopeId(self.scopes[scope]), receipt.receipt).evidence
 
     async def write(self) -> None:
-        """One batch of a writer: everything that waits."""
-        writer = BatchWriter(
-            Persister(self.services.database, self.keyring, most_bytes=MOST_BYTES), max_deliveries=3
-        )
-        entries = await self.services.queue.take(0, "machine", 512, 1)
-        if entries:
-            written = await writer.write(entries)
-            assert (written.outage, written.waiting, written.at_fault) == (None, [], [])
-            await self.services.queue.settle(0, written.settlements)
+        """What another writer left, and then everything that waits, in a batch each."""
+        queue = self.services.queue
+        for entries in (await queue.reclaim(0, "machine", 0, 512), await queue.take(0, "machine", 512, 1)):
+            await queue.settle(0, await self._written(entries))
+
+    async def write_and_die(self) -> None:
+        """What waits is committed, and nobody says so."""
+        await self._written(await self.services.queue.take(0, "machine", 512, 1))
+
+    async def _written(self, entries: Sequence[Entry]) -> Sequence[Settlement]:
+        persister = Persister(self.services.database, self.keyring, most_bytes=MOST_BYTES)
+        written = await BatchWriter(persister, max_deliveries=MOST_DELIVERIES).write(entries)
+        assert (written.outage, written.waiting, written.at_fault) == (None, [], [])
+        return written.settlements
 
     # --- duties
 
