@@ -61,7 +61,7 @@ WHAT: Final = {
     "capture_admitted": "processor time of the caller for a capture of 4 KiB, less the one JSON encoding, µs",
     "capture_refused": "the same where the run is not admitted, 4 KiB or 1 MiB of content, µs",
     "capture_down": "99.9th percentile of 10,000 captures of 4 KiB with the service gone, ms",
-    "capture_vs_otel": "a capture ÷ a span of the same content taken into OpenTelemetry's batches; both encode it",
+    "capture_vs_otel": "a capture ÷ a span of the same content taken into OpenTelemetry's batches; each encodes it",
     "stream_tap": "processor time that tap and assembler add to a chunk of a stream of 1,000, µs",
     "calls_beside_up": "what each of a program's 50 calls takes longer with Custody beside it, ms",
     "calls_beside_down": "the same where nobody listens at Custody's address, ms",
