@@ -6,6 +6,7 @@ before_signing_in                   nobody yet; a POST still needs the token of 
 everybody                           files that say nothing
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -20,6 +21,7 @@ from policies.kinds import Role
 from policies.reasons import Reason
 from store.errors import CustodyError, Malformed, Unauthenticated
 from store.ids import caller_id
+from store.services.alarms import Raised
 from store.services.console_sessions import SIGN_IN, Session
 from store.services.keys import Caller
 from store.services.paging import Reader
@@ -35,6 +37,7 @@ FORM_HEADER: Final = "x-csrf-token"
 SCOPE_PARAMETER: Final = "scope"
 
 _SIGNED: Final = "signed"
+_ALARMS: Final = "alarms"
 _ASKING: Final = frozenset({"GET", "HEAD"})
 # What a browser says of where a request comes from; one that says nothing is old, or none, and the token decides.
 _FROM_HERE: Final = frozenset({"same-origin", "none"})
@@ -112,6 +115,12 @@ def signed(connection: Connection) -> Signed:
     return found
 
 
+def alarms(connection: Connection) -> Sequence[Raised]:
+    """Return what stands at the top of a page; nothing where no guard has asked."""
+    found: Sequence[Raised] = connection.scope["state"].get(_ALARMS, ())
+    return found
+
+
 def perhaps_signed(connection: Connection) -> Signed | None:
     """Return who is signed in, None where no guard has asked or nobody is."""
     found: Signed | None = connection.scope["state"].get(_SIGNED)
@@ -162,6 +171,7 @@ async def _admit(connection: Connection, allowed: frozenset[Role]) -> None:
         form = await _require_our_form(connection, token)
     session, scope = await _scope(connection, session)
     state[_SIGNED] = Signed(session, scope, form_token(token), form)
+    state[_ALARMS] = await opened.alarms.raised(operates=session.caller.role is Role.OPERATOR)
     # After that, so that the page that refuses says as whom.
     if session.caller.role not in allowed:
         raise CustodyError(Reason.PERMISSION_DENIED, "your key's role does not reach this page")

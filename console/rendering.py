@@ -12,8 +12,9 @@ from litestar.response import Stream
 from markupsafe import Markup
 
 from console import navigation, words
+from console.alarm_words import of_alarm
 from console.assets import address
-from console.guards import FORM_FIELD, AnyRequest, perhaps_signed
+from console.guards import FORM_FIELD, AnyRequest, alarms, perhaps_signed
 from console.showing.visible import visible
 from policies import quantities
 
@@ -71,7 +72,7 @@ def _known(request: AnyRequest) -> dict[str, Any]:
         "here": path + (f"?{request.url.query}" if request.url.query else ""),
         "csrf": "" if who is None else who.csrf,
         "csrf_field": Markup("") if who is None else form_field(who.csrf),
-        "alarms": request.scope["state"].get("alarms", ()),
+        "alarms": [(each, of_alarm(each)) for each in alarms(request)],
     }
 
 

@@ -23,6 +23,7 @@ from store.services import part_proofs
 from store.services.access import AccessLog, AccessPages
 from store.services.actions import ActionPages
 from store.services.admission import Admission
+from store.services.alarms import Alarms
 from store.services.bodies import BodyBudget
 from store.services.buckets import longest_retention_s
 from store.services.canary import Canary
@@ -87,6 +88,7 @@ class Services:
     erasures: Erasures
     holds: Holds
     overview: Overview
+    alarms: Alarms
     readback: Readback
     run_reads: RunReads
     content: ContentReads
@@ -227,7 +229,7 @@ def _services(
     pager = Pager(lambda: keyring.token_key("cursor"))
     # Whoever shows evidence asks by this one.
     reading = database.after(ReadsOpen(database, settings.reads_lease).require)
-    metrics = Metrics()
+    metrics, overview = Metrics(), Overview(database, settings.canary)
     keys = KeyBook(database, refresh=settings.key_refresh, grace=settings.key_grace)
     access_log = AccessLog(database, ReadVolume(database, metrics))
     notes = Notes(queue, keyring, runs)
@@ -255,7 +257,8 @@ def _services(
         bodies=BodyBudget(settings.body_budget),
         erasures=Erasures(database, keyring, queue),
         holds=Holds(database),
-        overview=Overview(database, settings.canary),
+        overview=overview,
+        alarms=Alarms(database, queue, overview, settings),
         readback=Readback(reading, keyring, pager, part_proofs.state_of, examined=settings.page_examined),
         run_reads=RunReads(reading, pager, keyring, examined=settings.page_examined),
         content=ContentReads(reading, keyring, access_log, metrics),
