@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any, Final
 
-from custody_client.accounts import Account, Standing
-from custody_client.content import TooLarge, Unserialisable, completeness_of, to_bytes
+from custody_client.accounts import PARKED, Account, Standing
+from custody_client.content import NotObserved, TooLarge, Unserialisable, completeness_of, to_bytes
 from custody_client.declarations import source_pairs
 from custody_client.frames import Part, SourcePairs
 from custody_client.settings import Source
@@ -41,6 +41,9 @@ def capture(
     said: tuple[str, str, str | None],
 ) -> None:
     """Take one observation that is numbered already; whatever happens, it ends as a part that waits or as a loss."""
+    if standing is PARKED:
+        account.come_back()  # and whoever answers for what came before the answer, answers for this too
+        return
     try:
         reason = _taken(account, standing, number, identity, content, sources, said)
     except Exception as error:  # noqa: BLE001 - no exception reaches the caller
@@ -112,6 +115,8 @@ def _bytes_of(account: Account, standing: Standing, content: Any, content_type: 
         return to_bytes(content, content_type, standing.part_bytes, office.bounds.serialise_s, office.trouble)
     except TooLarge:
         raise _Lost(PART_TOO_LARGE) from None
+    except NotObserved:
+        raise _Lost(NOT_OBSERVED) from None
     except Unserialisable as fault:
         office.trouble.note(CLIENT_UNSERIALISABLE, fault.told)
         raise _Lost(CLIENT_UNSERIALISABLE) from None

@@ -14,7 +14,7 @@ from custody_client.encoding import JSON, MSGPACK, Unserialisable, budget, writt
 from custody_client.trouble import Trouble
 from custody_client.words import CLIENT_UNSERIALISABLE
 
-__all__ = ["TooLarge", "Unserialisable", "completeness_of", "to_bytes"]
+__all__ = ["NotObserved", "TooLarge", "Unserialisable", "completeness_of", "to_bytes"]
 
 # Most requests fit into this; a larger buffer costs more to clear than most content costs to write.
 _USUAL_BYTES: Final = 16 * 1024
@@ -25,6 +25,10 @@ _FEW_FLOATS: Final = 16
 _PLAIN: Final = frozenset({dict, list, tuple, str})
 
 
+class NotObserved(Exception):
+    """Raised by a callable that finds nothing to give: what it would give was not looked at when it could be."""
+
+
 class TooLarge(Exception):
     """Content that becomes more bytes than a part may have."""
 
@@ -32,7 +36,7 @@ class TooLarge(Exception):
 def to_bytes(
     content: Any, content_type: str, most_bytes: int, seconds: float, trouble: Trouble | None = None
 ) -> bytes:
-    """Return the bytes of content, or raise TooLarge or Unserialisable.
+    """Return the bytes of content, or raise TooLarge, Unserialisable or NotObserved.
 
     `trouble` says whether the path to a fault, which costs, is wanted again.
     """
@@ -67,6 +71,8 @@ def completeness_of(content: Any) -> str:
 def _called(content: Any, until: float) -> Any:
     try:
         found = content()
+    except NotObserved:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever it raises, it gave no content
         raise Unserialisable(f"the callable raised {type(error).__qualname__}") from None
     if monotonic() > until:

@@ -20,6 +20,8 @@ class Service:
 
     url: str = ""
     admitted: bool = True
+    decided: threading.Event = field(default_factory=threading.Event)
+    """Until it is set, nobody is told whether they are admitted; it is, unless a test clears it."""
     parts: dict[tuple[str, str, str], tuple[dict[str, Any], bytes]] = field(default_factory=dict)
     states: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     gaps: list[Any] = field(default_factory=list)
@@ -54,6 +56,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         self._body()
+        self.service.decided.wait(10)
         admitted = self.service.admitted
         self._answer(
             {
@@ -99,6 +102,7 @@ class Handler(BaseHTTPRequestHandler):
 def serving() -> Iterator[Service]:
     """Serve until the caller is done."""
     service = Service()
+    service.decided.set()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"service": service}))
     server.daemon_threads = True
     service.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -1,6 +1,7 @@
 """From the SDK's call to the bytes that Custody's service gets: the real client between, the service recorded."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -128,7 +129,7 @@ RETRYING = [
 def test_one_call_is_one_exchange_with_one_request_and_one_output(called, provider, service, custody):
     with custody.run("r-1", wait=2.0):
         assert called(provider) == TEXT
-    assert custody.flush(5.0)
+    assert custody.flush(10.0)
     (attempts,) = service.exchanges().values()
     assert list(attempts) == ["1"]
     request, output = attempts["1"]["logical-request"], attempts["1"]["observable-output"]
@@ -146,7 +147,7 @@ def test_a_retry_is_seen_as_two_attempts_whoever_looks(called, provider, service
     provider.will(Turn(status=500))
     with custody.run("r-1", wait=2.0):
         assert called(provider) == TEXT
-    assert custody.flush(5.0)
+    assert custody.flush(10.0)
     (attempts,) = service.exchanges().values()
     assert {number: sorted(kinds) for number, kinds in attempts.items()} == {
         "1": ["logical-request", "observable-output"],
@@ -159,7 +160,7 @@ def test_a_retry_is_seen_as_two_attempts_whoever_looks(called, provider, service
 def test_no_credential_is_sent_to_custody(called, provider, service, custody):
     with custody.run("r-1", wait=2.0):
         called(provider)
-    assert custody.flush(5.0)
+    assert custody.flush(10.0)
     assert SECRET in str(provider.asked[0].headers)
     assert service.parts
     assert SECRET.encode() not in b"\n".join(service.raw)
@@ -205,7 +206,7 @@ def test_known_credentials_in_options_are_left_out(provider, service, custody):
             extra_query={"key": SECRET},
             extra_body={"api_key": SECRET, "base_url": f"https://api.example/v1?key={SECRET}"},
         )
-    assert custody.flush(5.0)
+    assert custody.flush(10.0)
     assert SECRET.encode() not in b"\n".join(service.raw)
     (attempts,) = service.exchanges().values()
     assert attempts["1"]["logical-request"]["left_out"] == ["api_key", "base_url"]
@@ -218,7 +219,7 @@ def test_one_mask_is_before_all_that_leaves(provider, service):
         provider.will(Turn(status=400))
         with pytest.raises(openai.BadRequestError):
             everywhere(provider, client, CANARY)
-    assert masked.flush(5.0)
+    assert masked.flush(10.0)
     masked.close()
     assert len(service.parts) == 4
     assert b"[masked]" in b"\n".join(service.raw)
@@ -234,7 +235,7 @@ def test_a_mask_that_fails_lets_nothing_leave(provider, service, mask):
     masked = Custody(service.url, KEY, mask=mask)
     with masked.run("r-1", wait=2.0), observe(openai_client(provider)) as client:
         everywhere(provider, client, CANARY)
-    assert masked.flush(5.0)
+    assert masked.flush(10.0)
     masked.close()
     assert service.parts == {}
     assert CANARY.encode() not in b"\n".join(service.raw)
@@ -250,12 +251,31 @@ def test_with_content_off_nothing_of_it_arrives(called, by, provider, service, c
         with pytest.raises(Exception, match="not now"):
             called(provider)
         assert called(provider) == TEXT
-    custody.flush(5.0)
+    custody.flush(10.0)
     assert service.parts == {}
     raw = b"\n".join(service.raw)
     assert CANARY.encode() not in raw
     assert TEXT.encode() not in raw
     assert b"not now" not in raw
+
+
+def test_an_output_that_began_before_its_admission_is_a_gap(provider, service, custody):
+    service.decided.clear()
+    run = custody.run("r-1")
+    with run, observe(openai_client(provider)) as client:
+        with client.chat.completions.create(model="gpt-x", messages=MESSAGES, stream=True) as stream:
+            next(stream)
+            service.decided.set()
+            while not run.admits("observable-output"):
+                time.sleep(0.01)
+            assert len(list(stream)) > 5
+        assert chat(provider) == TEXT
+    assert custody.flush(10.0)
+    told = {number for exchange in service.exchanges().values() for number in exchange}
+    assert told == {"1"}
+    assert len(service.parts) == 2, "of the second call"
+    assert CANARY.encode() in b"\n".join(service.raw)
+    assert [gap["reason"] for gap in service.gaps] == ["not_observed"] * 2
 
 
 async def test_many_tasks_of_one_run(provider, service, custody):
@@ -271,7 +291,7 @@ async def test_many_tasks_of_one_run(provider, service, custody):
             assert len([chunk async for chunk in stream]) > 5
 
         await asyncio.gather(*(calling(number) for number in range(12)))
-    assert custody.flush(5.0)
+    assert custody.flush(10.0)
     exchanges = service.exchanges()
     assert len(exchanges) == 12
     said = sorted(
@@ -305,6 +325,6 @@ def test_a_tap_of_httpx2_by_itself(provider, service, custody):
             "POST", f"{provider.url}/v1/chat/completions", json={**body, "stream": True}
         ) as response:
             assert response.read().endswith(b"data: [DONE]\n\n")
-    assert custody.flush(5.0)
+    assert custody.flush(10.0)
     assert len(service.exchanges()) == 2
     assert {header["vantage"] for header, _ in service.parts.values()} == {"wire"}

@@ -6,6 +6,7 @@ from typing import Any, Final
 from custody_client.adapters.calls import Call, Try, remember, settlement_of
 from custody_client.adapters.faults import harmless, noted
 from custody_client.adapters.routes import Route
+from custody_client.content import NotObserved
 from custody_client.streams import Assembler
 from custody_client.streams.output import Vantage
 from custody_client.words import OBSERVABLE_OUTPUT
@@ -20,10 +21,6 @@ _SETTLED: Final = {
 _FAILED_FROM: Final = 400
 # Of a body that does not stream, or that is compressed, so much is held until its end.
 _HELD_BYTES: Final = 16 * 1024 * 1024
-
-
-class NotLookedAt(Exception):
-    """The output was not admitted when it came, so there is nothing of it to capture."""
 
 
 class Answer:
@@ -141,4 +138,5 @@ class Answer:
 
 
 def _not_looked_at() -> Any:
-    raise NotLookedAt
+    """Stand for an output that was not admitted when it came: should it be now, there is nothing of it."""
+    raise NotObserved
