@@ -12,6 +12,7 @@ from msgspec import UNSET
 from custody_client.streams.draft import ChoiceDraft
 from custody_client.streams.exact import written
 from custody_client.streams.items import CallDraft
+from custody_client.streams.names import name_of
 from custody_client.streams.output import Fragment
 
 _MISSING: Final = object()
@@ -42,7 +43,7 @@ def take_function(choice: ChoiceDraft, function: Any, path: tuple[Step, ...]) ->
     if isinstance(function, dict) and any(function.values()):
         choice.draft.note("function-call-legacy")
         call = choice.call(("function_call",))
-        call.name = call.name or _text(function.get("name"))
+        call.name = call.name or name_of(function.get("name"))
         _add(choice, call, function, "arguments", path, {})
 
 
@@ -70,7 +71,7 @@ def _take(
     function = function if isinstance(function, dict) else {}
     index, given = piece.get("index", _MISSING), piece.get("id", _MISSING)
     call_id = given if type(given) is str and given not in _NO_IDS else None
-    name = _text(function.get("name"))
+    name = name_of(function.get("name"))
     call = _found(choice, index, call_id, name, function, touched) if streamed else None
     odd: dict[str, Any]
     if call is None:
@@ -156,7 +157,7 @@ def _odd_first(
         odd["index"] = _short(index)
     if given is not _MISSING and call_id is None:
         odd["id"] = _short(given)
-    if name is not _MISSING and _text(name) is None:
+    if name is not _MISSING and name_of(name) is None:
         odd["name"] = _short(name)
     return odd | ({"missing": missing} if missing else {})
 
@@ -226,7 +227,3 @@ def _short(value: object) -> object:
 
 def _size(odd: dict[str, Any]) -> int:
     return sum(len(str(value)) + 8 for value in odd.values())
-
-
-def _text(value: object) -> str | None:
-    return value[:256] if isinstance(value, str) and value else None

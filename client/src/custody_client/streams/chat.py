@@ -6,6 +6,7 @@ from typing import Any, Final
 from custody_client.streams import calls, usage
 from custody_client.streams.draft import ChoiceDraft, Draft
 from custody_client.streams.errors import take_error
+from custody_client.streams.names import role_of
 
 Step = str | int
 Path = tuple[Step, ...]
@@ -94,7 +95,7 @@ def _delta(choice: ChoiceDraft, delta: dict[str, Any], path: Path, *, streamed: 
         if key == "content" and type(value) is str:
             choice.text(_TEXT).words.add(value)
         elif key == "role":
-            choice.role = choice.role or str(value)[:32]
+            choice.role = choice.role or role_of(value)
         elif key == "tool_calls":
             calls.take_all(choice, value, (*path, key), streamed=streamed)
         elif key == "function_call":

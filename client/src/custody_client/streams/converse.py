@@ -7,6 +7,7 @@ from custody_client.streams import usage
 from custody_client.streams.draft import ChoiceDraft, Draft
 from custody_client.streams.errors import take_error
 from custody_client.streams.items import CallDraft, ServerToolDraft
+from custody_client.streams.names import name_of, role_of
 
 Path = tuple[str | int, ...]
 Event = dict[str, Any]
@@ -44,7 +45,7 @@ def take_whole(draft: Draft, body: Event) -> bool:
     if not isinstance(message, dict):
         return _refused(draft, body)
     choice = draft.choice()
-    choice.role = _text(message.get("role"))
+    choice.role = role_of(message.get("role"))
     content = message.get("content")
     for at, block in enumerate(content if isinstance(content, list) else []):
         _whole_block(choice, at, block, ("output", "message", "content", at))
@@ -71,24 +72,24 @@ def _refused(draft: Draft, body: Event) -> bool:
 
 def _message_start(draft: Draft, value: Event, _: Path) -> None:
     choice = draft.choice()
-    choice.role = choice.role or _text(value.get("role"))
+    choice.role = choice.role or role_of(value.get("role"))
 
 
 def _block_start(draft: Draft, value: Event, path: Path) -> None:
     choice, at, start = draft.choice(), value.get("contentBlockIndex"), value.get("start")
     tool = start.get("toolUse") if isinstance(start, dict) else None
     if isinstance(tool, dict) and tool.get("type") == "server_tool_use":
-        used = choice.server_tool((at,), _text(tool.get("name")))
-        used.id = _text(tool.get("toolUseId"))
+        used = choice.server_tool((at,), name_of(tool.get("name")))
+        used.id = name_of(tool.get("toolUseId"))
     elif isinstance(tool, dict):
         call = choice.call((at,))
         call.wire_index = at if type(at) is int else None
-        call.id, call.name = _text(tool.get("toolUseId")), _text(tool.get("name"))
+        call.id, call.name = name_of(tool.get("toolUseId")), name_of(tool.get("name"))
     elif isinstance(start, dict) and isinstance(start.get("toolResult"), dict):
         used = choice.server_tool((at,), "tool_result")
         used.id, used.status = (
-            _text(start["toolResult"].get("toolUseId")),
-            _text(start["toolResult"].get("status")),
+            name_of(start["toolResult"].get("toolUseId")),
+            name_of(start["toolResult"].get("status")),
         )
     elif start:
         choice.raw("contentBlockStart", (*path, "start"), start)
@@ -142,7 +143,7 @@ def _whole_block(choice: ChoiceDraft, at: int, block: Any, path: Path) -> None:
             _whole_tool(choice, at, value, (*path, kind))
         elif kind == "toolResult" and isinstance(value, dict):
             used = choice.server_tool((at,), "tool_result")
-            used.id, used.status = _text(value.get("toolUseId")), _text(value.get("status"))
+            used.id, used.status = name_of(value.get("toolUseId")), name_of(value.get("status"))
         elif kind == "reasoningContent" and isinstance(value, dict):
             text = value.get("reasoningText")
             _reasoning(choice, at, text if isinstance(text, dict) else value)
@@ -153,7 +154,7 @@ def _whole_block(choice: ChoiceDraft, at: int, block: Any, path: Path) -> None:
 
 
 def _whole_tool(choice: ChoiceDraft, at: int, value: Event, path: Path) -> None:
-    name, tool_id = _text(value.get("name")), _text(value.get("toolUseId"))
+    name, tool_id = name_of(value.get("name")), name_of(value.get("toolUseId"))
     call: CallDraft | ServerToolDraft
     if value.get("type") == "server_tool_use":
         call = choice.server_tool((at,), name)
@@ -190,10 +191,6 @@ def _message_stop(draft: Draft, value: Event, path: Path) -> None:
 def _metadata(draft: Draft, value: Event, path: Path) -> None:
     draft.usage.take(value.get("usage"), usage.CONVERSE)
     draft.fact(draft.facts, "trace", value.get("trace"), (*path, "trace"))
-
-
-def _text(value: object) -> str | None:
-    return value[:256] if isinstance(value, str) and value else None
 
 
 _READERS: Final[dict[str, Callable[[Draft, Event, Path], None]]] = {

@@ -6,6 +6,7 @@ from custody_client.streams import usage
 from custody_client.streams.draft import ChoiceDraft, Draft
 from custody_client.streams.errors import take_error
 from custody_client.streams.items import ItemDraft, ReasoningDraft, TextDraft
+from custody_client.streams.names import name_of, role_of
 
 Path = tuple[str | int, ...]
 Event = dict[str, Any]
@@ -54,7 +55,7 @@ def _candidate(draft: Draft, candidate: Event, path: Path) -> None:
     choice = draft.choice(candidate.get("index"))
     content = candidate.get("content")
     if isinstance(content, dict):
-        choice.role = choice.role or (str(content["role"])[:32] if content.get("role") else None)
+        choice.role = choice.role or role_of(content.get("role"))
         parts = content.get("parts")
         for at, part in enumerate(parts if isinstance(parts, list) else []):
             _part(choice, part, (*path, "content", "parts", at))
@@ -120,8 +121,8 @@ def _call(choice: ChoiceDraft, function: Event, path: Path) -> ItemDraft:
         if goes_on and last is not None
         else choice.call((draft.seq, "call", len(choice.items), draft.dropped_items))
     )
-    call.name = call.name or (name[:256] if isinstance(name, str) else None)
-    call.id = call.id or (call_id[:256] if isinstance(call_id, str) and call_id else None)
+    call.name = call.name or name_of(name)
+    call.id = call.id or name_of(call_id)
     if isinstance(function.get("partialArgs"), list):
         # Values by their paths: JSON only when all are put together, which is not ours to do.
         draft.note("partial-arguments")

@@ -7,6 +7,7 @@ from custody_client.streams import usage
 from custody_client.streams.draft import ChoiceDraft, Draft
 from custody_client.streams.errors import take_error
 from custody_client.streams.items import CallDraft, ServerToolDraft
+from custody_client.streams.names import name_of, role_of
 
 Path = tuple[str | int, ...]
 Event = dict[str, Any]
@@ -52,7 +53,7 @@ def _message(draft: Draft, message: Any, path: Path) -> None:
         return
     draft.head(message.get("id"), message.get("model"))
     choice = draft.choice()
-    choice.role = choice.role or (str(message["role"])[:32] if message.get("role") else None)
+    choice.role = choice.role or role_of(message.get("role"))
     draft.usage.take(message.get("usage"), usage.MESSAGES)
     content = message.get("content")
     for at, block in enumerate(content if isinstance(content, list) else []):
@@ -84,7 +85,7 @@ def _block(choice: ChoiceDraft, at: Any, block: Any, path: Path, *, streamed: bo
         _server_tool(choice, at, block, path, streamed=streamed)
     elif isinstance(kind, str) and kind.endswith("_tool_result"):
         tool = choice.server_tool((at,), kind)
-        tool.id, tool.status = _text(block.get("tool_use_id")), "completed"
+        tool.id, tool.status = name_of(block.get("tool_use_id")), "completed"
     elif kind == "compaction" and isinstance(block.get("content"), str | None):
         choice.reasoning((at,), "summary").words.add(block.get("content") or "")
     else:
@@ -103,15 +104,15 @@ def _thinking(choice: ChoiceDraft, at: Any, block: Event, path: Path) -> None:
 def _tool_use(choice: ChoiceDraft, at: Any, block: Event, path: Path, *, streamed: bool) -> None:
     call = choice.call((at,))
     call.wire_index = at if type(at) is int and streamed else None
-    call.id, call.name = _text(block.get("id")), _text(block.get("name"))
+    call.id, call.name = name_of(block.get("id")), name_of(block.get("name"))
     _input(choice, call, block, path, streamed=streamed)
     for key in (key for key in block if key not in _TOOL_USE):
         choice.draft.fact(call.opaque, key, block[key], (*path, key))
 
 
 def _server_tool(choice: ChoiceDraft, at: Any, block: Event, path: Path, *, streamed: bool) -> None:
-    tool = choice.server_tool((at,), _text(block.get("name")))
-    tool.id = _text(block.get("id"))
+    tool = choice.server_tool((at,), name_of(block.get("name")))
+    tool.id = name_of(block.get("id"))
     _input(choice, tool, block, path, streamed=streamed)
 
 
@@ -181,10 +182,6 @@ def _message_stop(draft: Draft, _: Event) -> None:
 def _error(draft: Draft, event: Event) -> None:
     if not take_error(draft, event):
         draft.fails("error", event.get("message"))
-
-
-def _text(value: object) -> str | None:
-    return value[:256] if isinstance(value, str) and value else None
 
 
 _READERS: Final[dict[str, Callable[[Draft, Event], None]]] = {

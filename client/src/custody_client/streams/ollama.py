@@ -5,6 +5,7 @@ from typing import Any
 from custody_client.streams import calls, usage
 from custody_client.streams.draft import Draft
 from custody_client.streams.errors import take_error
+from custody_client.streams.names import role_of
 
 
 def take(draft: Draft, event: dict[str, Any]) -> bool:
@@ -16,7 +17,7 @@ def take(draft: Draft, event: dict[str, Any]) -> bool:
     draft.head(None, event.get("model"))
     choice = draft.choice()
     if isinstance(message, dict):
-        choice.role = choice.role or (str(message["role"])[:32] if message.get("role") else None)
+        choice.role = choice.role or role_of(message.get("role"))
         if isinstance(message.get("thinking"), str) and message["thinking"]:
             choice.reasoning(("reasoning",)).words.add(message["thinking"])
         if isinstance(message.get("content"), str) and message["content"]:

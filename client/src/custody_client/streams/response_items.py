@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from custody_client.streams.draft import ChoiceDraft
 from custody_client.streams.items import CallDraft, ReasoningDraft, ServerToolDraft, TextDraft
+from custody_client.streams.names import name_of, role_of
 
 Path = tuple[str | int, ...]
 Item = dict[str, Any]
@@ -25,7 +26,7 @@ def take_item(choice: ChoiceDraft, at: Any, item: Item, path: Path, *, done: boo
         choice.first("item", at)
     kind = item.get("type")
     if kind == "message":
-        choice.role = choice.role or str(item.get("role"))[:32]
+        choice.role = choice.role or role_of(item.get("role"))
         _message(choice, at, item, path, done=done)
     elif kind == "reasoning":
         _reasoning(choice, at, item, path, done=done)
@@ -100,8 +101,8 @@ def _call(choice: ChoiceDraft, at: Any, item: Item, path: Path, *, done: bool) -
     key = _CALLS[item["type"]]
     call = choice.call((at, "call"))
     call.wire_index = at if type(at) is int else None
-    call.id, call.item_id = call.id or text_of(item.get("call_id")), call.item_id or text_of(item.get("id"))
-    call.name = call.name or text_of(item.get("name"))
+    call.id, call.item_id = call.id or name_of(item.get("call_id")), call.item_id or name_of(item.get("id"))
+    call.name = call.name or name_of(item.get("name"))
     if key == "input":
         call.arguments.form = "text"
     if done:
@@ -128,7 +129,7 @@ def _action(choice: ChoiceDraft, at: Any, item: Item, path: Path, *, done: bool)
     key = _ACTIONS[item["type"]]
     call = choice.call((at, "call"))
     call.wire_index = at if type(at) is int else None
-    call.id, call.item_id = text_of(item.get("call_id")), text_of(item.get("id"))
+    call.id, call.item_id = name_of(item.get("call_id")), name_of(item.get("id"))
     call.name = item["type"].removesuffix("_call")
     if done and key in item:
         settle_arguments(choice, call, item[key], (*path, key))
@@ -140,12 +141,7 @@ def _server_tool(choice: ChoiceDraft, at: Any, item: Item, path: Path, *, done: 
     kind: str = item["type"]
     name = item.get("name") if isinstance(item.get("name"), str) else kind.removesuffix("_call")
     tool = choice.server_tool((at, "tool"), name)
-    tool.id = tool.id or text_of(item.get("id"))
-    tool.status = text_of(item.get("status")) or tool.status
+    tool.id = tool.id or name_of(item.get("id"))
+    tool.status = name_of(item.get("status")) or tool.status
     if done and isinstance(item.get("arguments"), str):
         settle_arguments(choice, tool, item["arguments"], (*path, "arguments"))
-
-
-def text_of(value: object) -> str | None:
-    """Return an id or a name, if it is one."""
-    return value[:256] if isinstance(value, str) and value else None

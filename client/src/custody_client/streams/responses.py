@@ -8,6 +8,7 @@ from custody_client.streams import usage
 from custody_client.streams.draft import ChoiceDraft, Draft
 from custody_client.streams.errors import take_error
 from custody_client.streams.items import CallDraft, ServerToolDraft
+from custody_client.streams.names import name_of
 
 Path = tuple[str | int, ...]
 Event = dict[str, Any]
@@ -180,7 +181,7 @@ def _opened(choice: ChoiceDraft, event: Event) -> CallDraft | ServerToolDraft:
         return choice.server_tool((at, "tool"), None)
     call = choice.call((at, "call"))
     call.wire_index = at if type(at) is int else None
-    call.item_id = items.text_of(event.get("item_id"))
+    call.item_id = name_of(event.get("item_id"))
     return call
 
 
