@@ -41,6 +41,12 @@ def custody(service):
 
 
 @pytest.fixture
+def quick(monkeypatch):
+    """Pauses that take no time, where a test is not about them."""
+    monkeypatch.setattr("custody_client.pauses._FIRST_S", 0.02)
+
+
+@pytest.fixture
 def short(monkeypatch):
     """Requests that are given up after half a second."""
     monkeypatch.setattr("custody_client.sender._REQUEST_S", 0.5)
@@ -76,6 +82,7 @@ RUBBISH = {
 }
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", RUBBISH)
 def test_rubbish_is_no_answer_the_same_bytes_go_once_more_and_then_they_are_lost(service, custody, name):
     run = custody.run("r-1", wait=2)
@@ -89,6 +96,7 @@ def test_rubbish_is_no_answer_the_same_bytes_go_once_more_and_then_they_are_lost
     until(lambda: service.gaps() == {"client_transport": {1}})
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", RUBBISH)
 def test_rubbish_for_an_admission_admits_nothing(service, custody, name):
     service.answers["declare"] = in_turn(RUBBISH[name], healthy)
@@ -100,7 +108,7 @@ def test_rubbish_for_an_admission_admits_nothing(service, custody, name):
 
 
 @pytest.mark.parametrize("reply", [hanging, trickling, closing])
-@pytest.mark.usefixtures("short")
+@pytest.mark.usefixtures("short", "quick")
 def test_a_service_that_hangs_trickles_or_breaks_off_is_given_up(service, custody, reply):
     run = custody.run("r-1", wait=2)
     service.answers["frames"] = reply
@@ -383,6 +391,33 @@ def test_a_run_closes_with_the_numbers_of_what_came_too_late(service, custody):
     assert service.gaps() == {"run_closed": {3}}
     capture(run, 1)
     assert custody.run("r-1") is not run
+
+
+def test_runs_that_nobody_closes_are_forgotten_and_come_back(service, monkeypatch):
+    monkeypatch.setattr("custody_client.sender._QUIET_S", 0.05)
+    custody = Custody(service.url, KEY, bounds=Bounds(runs=4))
+    first = custody.run("r-0", wait=2)
+    capture(first)
+    for number in range(1, 30):
+        until(lambda: len(custody.office.accounts) < 4)
+        capture(custody.run(f"r-{number}", wait=2))
+    assert custody.flush(5)
+    until(lambda: len(custody.office.accounts) < 4)
+    again = custody.run("r-0", wait=2)
+    assert again is not first
+    capture(first, 2)
+    capture(again)
+    until(lambda: first.admits("logical-request"))
+    capture(first)
+    assert custody.flush(5)
+    sessions = {
+        asked.headers["Custody-Session"] for asked in service.calls("frames") if "/r-0/" in asked.path
+    }
+    assert len(sessions) == 2
+    counters = custody.counters()
+    assert counters.observed == counters.delivered + sum(counters.not_captured.values())
+    assert set(counters.not_captured) == {"not_observed"}
+    custody.close()
 
 
 @pytest.mark.long

@@ -42,6 +42,10 @@ class Standing:
         self.part_bytes = part_bytes
 
 
+PARKED: Final = Standing(frozenset(), 0)
+"""The standing of a run that was quiet while very many were open: whoever captures into it brings it back."""
+
+
 class Ticket:
     """An admission that can be shown, and what came with it; times are of the monotonic clock."""
 
@@ -63,8 +67,10 @@ class Account:
         "answered",
         "children",
         "closing",
+        "counted",
         "declaration",
         "inbox",
+        "key",
         "ledger",
         "local",
         "marked",
@@ -81,6 +87,7 @@ class Account:
         "session",
         "standing",
         "states",
+        "stretch",
         "taken",
         "ticket",
         "turned_from",
@@ -94,6 +101,8 @@ class Account:
         self.declaration = declaration
         self.local = local
         self.run: Run | None = None
+        self.key = run_id
+        """Under which the office has it."""
         self.phase = ASKING
         self.reason: str | None = None
         self.ticket: Ticket | None = None
@@ -123,6 +132,10 @@ class Account:
         """From which number on this side itself turned captures away, before the service knew."""
         self.children: list[tuple[str, memoryview]] = []
         """Sessions of forked processes, and the shared memory in which each says how much it numbered."""
+        self.counted = 0
+        """How many of its numbers the office counts by itself, since it forgot the run."""
+        self.stretch = 1
+        """From which number on nothing was settled yet, of what was not looked at."""
         self.page: memoryview | None = None
         """Where this process says it, if it was forked."""
 
@@ -166,7 +179,10 @@ class Account:
 
     def narrow(self, said: Declaration) -> None:
         """Take a later declaration: the strictest of all holds, and an opt-out holds at once."""
-        self.declaration = self.declaration.narrowed(said)
+        narrowed = self.declaration.narrowed(said)
+        if narrowed == self.declaration:
+            return
+        self.declaration = narrowed
         if self.declaration.refusal is not None:
             self._turn_away()
         self.narrowed = True
@@ -178,6 +194,25 @@ class Account:
             return
         self._turn_away()
         self.closing = True
+        self.mark()
+
+    def park(self) -> bool:
+        """Forget the run until it is captured into again, unless that happens at this very moment."""
+        standing, last = self.standing, self.last
+        self.standing = PARKED
+        if self.inbox or self.states or self.last != last:
+            self.standing = standing
+            return False
+        self.stretch = last + 1
+        self.phase, self.reason, self.ticket = ASKING, None, None
+        self.office.forget(self)
+        return True
+
+    def come_back(self) -> None:
+        """Take the run up again: it is asked anew whether it is admitted."""
+        self.standing = None
+        self.hold()
+        self.office.recall(self)
         self.mark()
 
     def _turn_away(self) -> None:

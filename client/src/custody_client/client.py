@@ -116,7 +116,10 @@ class Custody:
         return run
 
     def flush(self, timeout: float = 2.0) -> bool:
-        """Send what waits now, and wait for it; False if there is still something when the time is over."""
+        """Send what waits now, and wait for it; False if there is still something when the time is over.
+
+        The one call that waits by its nature: in an event loop, hand it to a thread.
+        """
         if self._closed or not self.office.accounts:
             return not self.office.accounts
         done = Event()
@@ -182,8 +185,7 @@ class Custody:
         office = self.office
         account = office.accounts.get(run_id)
         if account is not None and account.run is not None:
-            if said != account.declaration:
-                account.narrow(said)
+            account.narrow(said)
             return account.run
         if self._address is None or self._closed:
             return Run(run_id, office.nowhere)

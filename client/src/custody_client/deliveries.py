@@ -56,8 +56,10 @@ class Delivery:
         # Whether the service has not answered since it last did.
         self._failed = False
         # Since when a standing refusal, or the wait for the answer, speaks for numbers of which nothing else is known.
-        self._stretch = 1
+        self._stretch = account.stretch
         self._known = Ranges()
+        self._seen = 0
+        self._quiet_since = monotonic()
         # Whether there is a run over there in which losses can be recorded.
         self._tellable = account.ticket is not None
 
@@ -102,6 +104,13 @@ class Delivery:
             return account.last > 0 or account.closing
         untold = account.ledger.gather() > 0 or (account.phase is REFUSED and account.last >= self._stretch)
         return account.closing or (untold and self._tellable)
+
+    def quiet(self, now: float) -> float:
+        """Return since how many seconds nothing was captured."""
+        last = self.account.last
+        if last != self._seen or self.account.phase is ASKING or self.busy():
+            self._seen, self._quiet_since = last, now
+        return now - self._quiet_since
 
     def due(self) -> float:
         """Return when there may be something to do that nobody rings for."""

@@ -58,7 +58,7 @@ class Office:
     def begin(self) -> None:
         """Begin in this process, with nothing that waits."""
         # A run that was being closed is its parent's to close.
-        self.accounts = {each.run_id: each for each in self.accounts.values() if not each.closing}
+        self.accounts = {each.key: each for each in self.accounts.values() if not each.closing}
         self.room = Room(self.bounds.parts, self.bounds.bytes)
         self.bell: SimpleQueue[None] = SimpleQueue()
         self.asleep = True
@@ -81,8 +81,20 @@ class Office:
 
     def forget(self, account: "Account") -> None:
         """Drop a run that is over, and keep its numbers."""
-        if self.accounts.get(account.run_id) is account:
-            del self.accounts[account.run_id]
-            self.observed += account.last
-            for reason, lost in account.ledger.counts.items():
-                self.forgotten[reason] = self.forgotten.get(reason, 0) + lost
+        if self.accounts.get(account.key) is account:
+            del self.accounts[account.key]
+            account.counted = account.last
+            self._count(account, 1)
+
+    def recall(self, account: "Account") -> None:
+        """Take a run up again that was forgotten."""
+        if account.key in self.accounts:
+            # Meanwhile somebody asked for the same run, and got another session of it.
+            account.key = f"{account.run_id} {account.session}"
+        if self.accounts.setdefault(account.key, account) is account:
+            self._count(account, -1)
+
+    def _count(self, account: "Account", times: int) -> None:
+        self.observed += times * account.counted
+        for reason, lost in account.ledger.counts.items():
+            self.forgotten[reason] = self.forgotten.get(reason, 0) + times * lost

@@ -18,6 +18,7 @@ _REQUEST_S: Final = 5.0
 _TICK_S: Final = 0.05
 _TROUBLED_TICK_S: Final = 0.25
 _LONGEST_SLEEP_S: Final = 5.0
+_QUIET_S: Final = 30.0
 # At the end of the process: time to tell what could not be sent any more, and how often a silent service is asked.
 _LAST_WORDS_S: Final = 0.5
 _MOST_FAILURES: Final = 2
@@ -77,8 +78,16 @@ class Sender:
             if delivery.over:
                 self.office.forget(delivery.account)
                 del self._deliveries[delivery.account]
+        if len(self.office.accounts) > self.office.bounds.runs // 2:
+            self._park(now)
         if not any(delivery.busy() for delivery in self._all()):
             self._flushed()
+
+    def _park(self, now: float) -> None:
+        """Forget runs that are quiet: somebody opens many and closes none, and the next ones need the room."""
+        for delivery in self._all():
+            if delivery.quiet(now) >= _QUIET_S and delivery.account.park():
+                del self._deliveries[delivery.account]
 
     def _all(self) -> list[Delivery]:
         for account in list(self.office.accounts.values()):
