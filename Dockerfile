@@ -15,6 +15,7 @@ WORKDIR /srv/custody
 COPY policies policies
 COPY store store
 COPY workers workers
+COPY console console
 COPY migrations migrations
 # The service is not a package: it runs from its directory.
 ENV PATH=/opt/custody/bin:$PATH \
@@ -26,7 +27,7 @@ ENV PATH=/opt/custody/bin:$PATH \
     CUSTODY_KEYS_DIR=/var/lib/custody/keys \
     CUSTODY_KEYS_COPY_DIR=/var/lib/custody/keys-copy
 USER custody
-EXPOSE 8750
+EXPOSE 8750 8751
 CMD ["granian", "--interface", "asgi", "--factory", "--loop", "uvloop", "--no-ws", "--host", "0.0.0.0", \
      "--port", "8750", "--backlog", "4096", "--backpressure", "4096", "--http1-buffer-size", "18432", \
      "--log-level", "warning", "store.api.app:create_app"]

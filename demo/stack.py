@@ -64,6 +64,8 @@ async def _spawn(directory: Path) -> Process:
         str(directory / "data"),
         "--port",
         str(_free_port()),
+        "--console-port",
+        str(_free_port()),
         "--json-ready",
         str(directory / "ready.json"),
         cwd=_ROOT,

@@ -48,7 +48,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _do(said: argparse.Namespace) -> int:
     if said.command == "up":
-        return run(Wanted(said.data_dir, said.port, not said.no_duties, said.json_ready))
+        return run(
+            Wanted(
+                said.data_dir,
+                said.port,
+                said.console_port,
+                not said.no_console,
+                not said.no_duties,
+                said.json_ready,
+            )
+        )
     act: commands.Act = said.act
     return asyncio.run(act(said))
 
@@ -107,15 +116,19 @@ def _command(
 
 
 def _add_up(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
-    text = "everything at once: embedded servers where no addresses are given, api, writer, duties"
+    text = "everything at once: embedded servers where no addresses are given, api, console, writer, duties"
     parser = commanded.add_parser("up", help=text, description=text)
     parser.add_argument("--data-dir", type=Path, help="home of servers and keys (default: CUSTODY_DATA_DIR)")
     parser.add_argument("--port", type=int, help="port of the api (default: CUSTODY_PORT)")
+    parser.add_argument(
+        "--console-port", type=int, help="port of the console (default: CUSTODY_CONSOLE_PORT)"
+    )
+    parser.add_argument("--no-console", action="store_true", help="do not run the console")
     parser.add_argument("--no-duties", action="store_true", help="do not run the duties: they run elsewhere")
     parser.add_argument(
         "--json-ready",
         metavar="FILE",
-        help="when ready, write url, first keys and pids there as JSON; - is stdout",
+        help="when ready, write url, console, first keys and pids there as JSON; - is stdout",
     )
 
 

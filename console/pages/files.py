@@ -1,4 +1,4 @@
-"""Style and scripts: the same for everybody, and kept by browsers under the name of their bytes."""
+"""What is the same for everybody: style and scripts, kept by browsers under their bytes' name, and a sign of life."""
 
 from typing import Final
 
@@ -22,4 +22,10 @@ async def static_file(request: AnyRequest, name: FromPath[str]) -> Response[byte
     return Response(asset.content, media_type=asset.media_type, headers=kept)
 
 
-router = Router("/", route_handlers=[static_file])
+@get("/livez", guards=[everybody], media_type="text/plain")
+async def livez() -> str:
+    """Say that the process lives, to whatever watches over it."""
+    return "alive\n"
+
+
+router = Router("/", route_handlers=[static_file, livez])

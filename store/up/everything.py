@@ -40,6 +40,8 @@ class Wanted:
 
     data_dir: Path | None = None
     port: int | None = None
+    console_port: int | None = None
+    console: bool = True
     duties: bool = True
     json_ready: str | None = None
 
@@ -51,6 +53,8 @@ def run(wanted: Wanted) -> int:
         changes["CUSTODY_DATA_DIR"] = str(wanted.data_dir)
     if wanted.port is not None:
         changes["CUSTODY_PORT"] = str(wanted.port)
+    if wanted.console_port is not None:
+        changes["CUSTODY_CONSOLE_PORT"] = str(wanted.console_port)
     settings = from_environment(changes)
     # Its own lines are for whoever looks on; what its services log is not.
     logging.configure("error", sys.stderr)
@@ -69,7 +73,9 @@ async def _run(settings: Settings, changes: dict[str, str], wanted: Wanted) -> N
         loop.add_signal_handler(number, stop.set)
     began = monotonic()
     say = _say
-    _require_free(settings.host, settings.port)
+    _require_free(settings.host, settings.port, "--port")
+    if wanted.console:
+        _require_free(settings.console_host, settings.console_port, "--console-port or say --no-console")
     async with AsyncExitStack() as stack:
         say(f"custody: data in {settings.data_dir}")
         servers = await _servers(stack, settings.data_dir, changes, say)
@@ -82,14 +88,16 @@ async def _run(settings: Settings, changes: dict[str, str], wanted: Wanted) -> N
         )
         stack.enter_context(place.told(settings.data_dir, changes))
         children = await stack.enter_async_context(_processes(settings, environment, wanted, say))
-        if not await _ready(settings, children, stop):
+        if not await _ready(settings, children, wanted, stop):
             return
         _show_keys(keys, say)
         url = settings.public_url or f"http://{settings.host}:{settings.port}"
+        console = settings.console_public_url or f"http://{settings.console_host}:{settings.console_port}"
         pids = {child.name: child.pid for child in children} | {name: it.pid for name, it in servers.items()}
-        _tell(
-            wanted.json_ready, {"url": url, "keys": dict(keys), "pids": {"up": os.getpid(), **pids}}, settings
-        )
+        facts = {"url": url, "keys": dict(keys), "pids": {"up": os.getpid(), **pids}}
+        _tell(wanted.json_ready, facts | ({"console": console} if wanted.console else {}), settings)
+        if wanted.console:
+            say(f"console: {console}")
         say(f"ready in {monotonic() - began:.1f} s: {url}   (Ctrl-C stops everything)")
         await _keep_servers(servers, settings.data_dir, stop, say)
         say("stopping …")
@@ -101,8 +109,8 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _require_free(host: str, port: int) -> None:
-    """Refuse a port that somebody has: the api's server would share it without a word."""
+def _require_free(host: str, port: int, option: str) -> None:
+    """Refuse a port that somebody has: our servers would share it without a word."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -110,7 +118,7 @@ def _require_free(host: str, port: int) -> None:
             listener.bind((host, port))
             listener.listen()
         except OSError as fault:
-            message = f"port {port} of {host} cannot be had ({fault.strerror}): choose another with --port"
+            message = f"port {port} of {host} cannot be had ({fault.strerror}): choose another with {option}"
             raise StackFault(message) from None
 
 
@@ -151,7 +159,8 @@ async def _or_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, Mapping[str
 async def _processes(
     settings: Settings, environment: Mapping[str, str], wanted: Wanted, say: Say
 ) -> AsyncIterator[list[Child]]:
-    named = commands(settings.host, settings.port, duties=wanted.duties)
+    console = (settings.console_host, settings.console_port) if wanted.console else None
+    named = commands(settings.host, settings.port, duties=wanted.duties, console=console)
     children = [Child(name, command, environment, settings.data_dir, say) for name, command in named.items()]
     keepers = [asyncio.create_task(child.keep()) for child in children]
     try:
@@ -165,16 +174,16 @@ async def _processes(
         await asyncio.gather(*keepers, return_exceptions=True)
 
 
-async def _ready(settings: Settings, children: list[Child], stop: asyncio.Event) -> bool:
-    """Wait until the api says that it can work; False where we are told to stop before."""
+async def _ready(settings: Settings, children: list[Child], wanted: Wanted, stop: asyncio.Event) -> bool:
+    """Wait until api and console say that they can work; False where we are told to stop before."""
     until = monotonic() + _READY_S
-    while not await asyncio.to_thread(_answers, settings.host, settings.port):
+    while not await asyncio.to_thread(_all_answer, settings, wanted):
         fallen = next((child for child in children if child.falls >= _FALLS), None)
         if fallen is not None:
             raise StackFault(f"{fallen.name} does not start: {fallen.last_words()}")
         if monotonic() > until:
             raise StackFault(
-                f"the api is not ready after {_READY_S:g} s (see {settings.data_dir / place.LOGS})"
+                f"api and console are not ready after {_READY_S:g} s (see {settings.data_dir / place.LOGS})"
             )
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _LOOK_S)
@@ -183,11 +192,17 @@ async def _ready(settings: Settings, children: list[Child], stop: asyncio.Event)
     return True
 
 
-def _answers(host: str, port: int) -> bool:
+def _all_answer(settings: Settings, wanted: Wanted) -> bool:
+    return _answers(settings.host, settings.port, "/readyz") and (
+        not wanted.console or _answers(settings.console_host, settings.console_port, "/livez")
+    )
+
+
+def _answers(host: str, port: int, path: str) -> bool:
     here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - what it listens on, not we
     connection = http.client.HTTPConnection(here, port, timeout=2)
     try:
-        connection.request("GET", "/readyz")
+        connection.request("GET", path)
         return connection.getresponse().status == _OK
     except (OSError, http.client.HTTPException):
         return False

@@ -123,22 +123,29 @@ def _end_with(parent: int) -> Callable[[], None]:
 MEMORY: Final = {"MALLOC_ARENA_MAX": "1"}
 
 
-def commands(host: str, port: int, *, duties: bool) -> dict[str, list[str]]:
-    """Return the command line of each process; they are stopped in this order."""
+def commands(
+    host: str, port: int, *, duties: bool, console: tuple[str, int] | None = None
+) -> dict[str, list[str]]:
+    """Return the command line of each process; they are stopped in this order. `console` is where that listens."""
     python = sys.executable
-    api = [
-        python, "-m", "granian", "--interface", "asgi", "--factory", "--loop", "uvloop", "--no-ws",
-        "--host", host, "--port", str(port), "--workers", "1",
-        # Idle connections count against it too: far more of them than requests are worked on at once.
-        "--backlog", "4096", "--backpressure", "4096",
-        # What a connection may hold of a body that nobody has asked for yet; the headers must fit too.
-        "--http1-buffer-size", "18432",
-        "--no-access-log", "--log-level", "warning", "--workers-kill-timeout", "10",
-        "store.api.app:create_app",
-    ]  # fmt: skip
-    named = {"api": api, "writer": [python, "-m", "workers", "write"]}
+    named = {"api": _served("store.api.app:create_app", host, port)}
+    if console is not None:
+        named["console"] = _served("console.app:create_app", *console)
+    named["writer"] = [python, "-m", "workers", "write"]
     if duties:
         named["duties"] = [python, "-m", "arq", "workers.duties.Settings"]
     # Last, so that it still signs what the others have done.
     named["publisher"] = [python, "-m", "workers", "publish"]
     return named
+
+
+def _served(app: str, host: str, port: int) -> list[str]:
+    return [
+        sys.executable, "-m", "granian", "--interface", "asgi", "--factory", "--loop", "uvloop", "--no-ws",
+        "--host", host, "--port", str(port), "--workers", "1",
+        # Idle connections count against it too: far more of them than requests are worked on at once.
+        "--backlog", "4096", "--backpressure", "4096",
+        # What a connection may hold of a body that nobody has asked for yet; the headers must fit too.
+        "--http1-buffer-size", "18432",
+        "--no-access-log", "--log-level", "warning", "--workers-kill-timeout", "10", app,
+    ]  # fmt: skip

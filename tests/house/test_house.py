@@ -151,6 +151,7 @@ def test_containers_say_when_they_are_well_and_leave_no_core_dump():
         "keys",
         "api-1",
         "api-2",
+        "console",
         "writer-1",
         "writer-2",
         "duties",
@@ -161,7 +162,7 @@ def test_containers_say_when_they_are_well_and_leave_no_core_dump():
         assert name == "proxy" or service["ulimits"] == {"core": 0}
         if "healthcheck" in service:
             assert {"interval", "start_interval", "start_period"} <= service["healthcheck"].keys(), name
-    assert {"postgres", "valkey", "api-1", "api-2", "duties", "proxy"} <= {
+    assert {"postgres", "valkey", "api-1", "api-2", "console", "duties", "proxy"} <= {
         name for name, service in services.items() if "healthcheck" in service
     }
 

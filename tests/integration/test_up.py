@@ -43,8 +43,8 @@ async def _start(directory: Path, port: int, **settings: str) -> Process:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CUSTODY_")}
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "store", "up", "--data-dir", str(directory / "data"), "--port", str(port),
-        "--json-ready", str(directory / "ready.json"), cwd=ROOT, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT, env={**environment, "PYTHONPATH": str(ROOT), **settings},
+        "--console-port", str(_free_port()), "--json-ready", str(directory / "ready.json"), cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env={**environment, "PYTHONPATH": str(ROOT), **settings},
         start_new_session=True,
     )  # fmt: skip
 
@@ -104,7 +104,9 @@ async def _read(url: str, key: str, run: str) -> httpx.Response:
 async def test_it_comes_up_with_keys_stops_cleanly_and_finds_its_data_again(directory: Path) -> None:
     async with _up(directory) as (process, first):
         assert set(first["keys"]) == {"runtime", "reviewer", "operator"}
-        assert set(first["pids"]) == {"up", "api", "writer", "duties", "publisher", "postgres", "valkey"}
+        assert set(first["pids"]) == {
+            "up", "api", "console", "writer", "duties", "publisher", "postgres", "valkey"
+        }  # fmt: skip
         assert (await _post(first, "r-1")).status_code == 201
         assert ((directory / "data" / "stack.env").stat().st_mode & 0o777) == 0o600
         process.send_signal(signal.SIGINT)
@@ -166,7 +168,9 @@ async def test_with_addresses_it_starts_no_servers(
     directory: Path, database_url: str, redis_url: str
 ) -> None:
     async with _up(directory, CUSTODY_DATABASE_URL=database_url, CUSTODY_REDIS_URL=redis_url) as (_, facts):
-        assert set(facts["pids"]) == {"up", "api", "writer", "duties", "publisher"}
+        assert set(facts["pids"]) == {"up", "api", "console", "writer", "duties", "publisher"}
+        async with httpx.AsyncClient(base_url=facts["console"]) as client:
+            assert "<h1>Sign in</h1>" in (await client.get("/sign-in")).text
         assert (await _post(facts, "r-1")).status_code == 201
         assert not (directory / "data" / "postgres").exists()
 
