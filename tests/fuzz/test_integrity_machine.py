@@ -39,12 +39,12 @@ Ways = Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
 # How often each step is chosen. What makes something to look at comes most; what ends it for good is seldom.
 HAPPENS = {
     "back up": 4, "go back": 4, "stop and resume": 1, "write and die": 2,
-    "store": 10, "declare": 2, "post": 5, "write": 2, "repeat": 4, "shorten": 1, "opt out": 1, "close": 1,
+    "store": 10, "declare": 2, "post": 5, "write": 2, "repeat": 4, "shorten": 1, "opt out": 1, "close": 2,
     "hold part": 4, "hold run": 2, "hold scope": 1, "release": 4,
     "erase part": 4, "erase run": 1, "erase subject": 1, "erase waiting": 4,
     "version": 2, "revoke": 2, "open again": 2, "erase source": 1,
-    "sequence": 1, "publish": 1, "publish all": 6, "purge": 6, "expire": 3, "pass time": 2, "ripen": 1, "reconcile": 2,
-    "change key": 1, "change hold key": 1,
+    "sequence": 1, "publish": 1, "publish all": 6, "purge": 6, "expire": 3, "pass time": 2, "ripen": 1,
+    "reconcile": 2, "forget": 2, "change key": 1, "change hold key": 1,
 }  # fmt: skip
 
 picks = st.integers(0, 30)
@@ -130,6 +130,7 @@ class Machine(RuleBasedStateMachine):
             "release": bool(now.holds),
             "erase waiting": bool(self.waiting),
             "reconcile": steps.may_reconcile,
+            "forget": steps.may_forget,
             "stop and resume": self.taken["stop and resume"] * 50 < self.taken.total(),
             "back up": steps.may_back_up,
             "go back": bool(steps.backups) and not steps.model.unsettled,
@@ -241,6 +242,7 @@ class Machine(RuleBasedStateMachine):
             "pass time": steps.pass_time,
             "ripen": steps.ripen,
             "reconcile": steps.reconcile,
+            "forget": steps.forget,
             "change key": lambda: steps.change_key(place),
             "change hold key": lambda: steps.change_hold_key(pick % 2),
         }

@@ -130,9 +130,11 @@ class Checks:
                 answer = await self._read(reads, evidence, place[0], custodian=False)
                 assert answer == self.model.answer_lost(evidence)
 
-    async def _of_others(self) -> None:
-        """Nothing of one scope is there for a reader of the other."""
+    async def _not_there(self) -> None:
+        """Nothing of one scope is there for a reader of the other, and of what was forgotten nothing for anybody."""
         reads = self.store.reads()
+        for evidence, scope in self.model.now.forgotten.items():
+            assert await self._read(reads, evidence, scope, custodian=True) == "not_found"
         for part in list(self.model.now.parts.values())[:4]:
             other = 1 - self._scope(part)
             assert await self._read(reads, part.evidence, other, custodian=True) == "not_found"
@@ -155,7 +157,7 @@ class Checks:
         for custodian in (False, True):
             await self.reads(self.model.now.parts.values(), custodian=custodian)
         await self._lost()
-        await self._of_others()
+        await self._not_there()
         await self._counts()
         await self._proofs()
         self._nothing_opens()

@@ -3,6 +3,7 @@
 import copy
 
 from store.errors import Conflict
+from store.services.forgetting import Forgetting
 from store.services.rewrapping import Rewrapping, Selection
 from tests.support.databases import drop, new_name
 from tests.support.machine import passing
@@ -13,6 +14,7 @@ _RIPEN = (
     "UPDATE sources SET revoked_at = revoked_at - interval '2 hours' WHERE revoked_at IS NOT NULL",
     "UPDATE source_versions SET withdrawn_at = withdrawn_at - interval '2 hours' WHERE withdrawn_at IS NOT NULL",
 )
+_AGE = "UPDATE runs SET closed_at = closed_at - interval '500 days' WHERE state = 'closed'"
 _HOLDING = "SELECT bucket_id FROM buckets WHERE scope_id = $1 AND span_start IS NULL AND state = 'live'"
 MOST_BACKUPS = 2
 
@@ -104,6 +106,19 @@ class AllSteps(Steps):
         span = passing.expire(self.model)
         buckets = sum(at == span for _, at in self.model.now.buckets)
         assert found == ({"expired": 0, "leftovers": 0} if span is None else {"expired": buckets})
+
+    @property
+    def may_forget(self) -> bool:
+        return any(run.closed and run.span in self.model.over for run in self.model.now.runs.values())
+
+    async def forget(self) -> None:
+        """Metadata of what was closed long ago is kept no longer, where nothing else keeps it."""
+        await self.store.owner.execute(_AGE)
+        await Forgetting(self.store.duties, self.store.keyring).run()
+        left = {row["run"] for row in await self.store.owner.fetch("SELECT run FROM runs")}
+        for name in self.model.now.runs.keys() - left:
+            assert passing.forgettable(self.model, name)
+            passing.forget(self.model, name)
 
     def _runs_told(self) -> None:
         for name, run in self.model.now.runs.items():

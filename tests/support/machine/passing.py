@@ -136,6 +136,29 @@ def _move_or_drop(model: Model, scope: int, part: PartState, *, live: bool) -> N
     part.body = False
 
 
+def forgettable(model: Model, name: str) -> bool:
+    """Whether nothing of a run is readable, held, or on its way."""
+    run = model.now.runs[name]
+    parts = [part for part in model.now.parts.values() if part.run == name]
+    on = {name, None, *(part.evidence for part in parts)}
+    kept = any(
+        not hold.ended and hold.scope == run.scope and hold.target in on for hold in model.now.holds.values()
+    )
+    gone = all(not part.body and (part.reason or model.bucket(part).state == "destroyed") for part in parts)
+    return run.closed and run.span in model.over and not kept and gone
+
+
+def forget(model: Model, name: str) -> None:
+    """Of each identity a mark stays."""
+    for part in [part for part in model.now.parts.values() if part.run == name]:
+        reason = "erased" if part.reason == "erased" else "retention_expired"
+        model.now.marks.setdefault(part.evidence, reason)
+        model.now.marks.setdefault((part.run, part.exchange), reason)
+        del model.now.parts[part.evidence]
+        model.now.forgotten[part.evidence] = model.now.runs[name].scope
+    del model.now.runs[name]
+
+
 # --- restores
 
 

@@ -116,6 +116,8 @@ class State:
     parts: dict[UUID, PartState] = field(default_factory=dict)
     # Parts without a row, of which the log tells: their bucket, and why they were purged, if they were.
     lost: dict[UUID, tuple[Place, str | None]] = field(default_factory=dict)
+    # Parts of which only marks are left, and whose scope they were.
+    forgotten: dict[UUID, int] = field(default_factory=dict)
     holds: dict[UUID, HoldState] = field(default_factory=dict)
     sources: dict[Source, SourceState] = field(default_factory=dict)
     erasures: list[ErasureState] = field(default_factory=list)
