@@ -1,6 +1,7 @@
 """What becomes of a whole stream of each wire format, and how far a part of one is said to have come."""
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -362,3 +363,82 @@ def test_choices_are_finished_when_all_of_them_are():
     given = output("chat.completions", sse(one, end, chunk({}, "stop")))
     assert given.stream.state == "finished-no-terminal"
     assert [text(given, at) for at in (0, 1)] == ["a", "b"]
+
+
+WHOLE: dict[str, dict[str, Any]] = {
+    "chat.completions": {
+        "id": "c",
+        "object": "chat.completion",
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}
+        ],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7},
+    },
+    "responses": made._COMPLETED,
+    "anthropic.messages": {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": "Hello"},
+            {"type": "tool_use", "id": "A", "name": "f", "input": {"a": 1}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 11, "output_tokens": 7},
+    },
+    "gemini": {**made._candidate({"text": "Hello"}, finishReason="STOP")},
+    "bedrock.converse": {
+        "output": {"message": {"role": "assistant", "content": [{"text": "Hello"}]}},
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 11, "outputTokens": 7},
+    },
+    "ollama.chat": {
+        "message": {"role": "assistant", "content": "Hello"},
+        "done": True,
+        "done_reason": "stop",
+        "prompt_eval_count": 11,
+        "eval_count": 7,
+    },
+}
+
+
+@pytest.mark.parametrize("api", WHOLE)
+def test_an_answer_that_does_not_stream_is_completed(api):
+    made_of = Assembler(api, streamed=False)
+    made_of.answer(json.dumps(WHOLE[api]).encode())
+    given = made_of.output()
+    assert text(given) in {"Hello", "Grüße"}
+    assert (given.usage.input, given.usage.output) == (11, 7)
+    assert (given.stream.state, given.stream.terminal, given.stream.streamed) == ("completed", None, False)
+    assert made_of.completeness == "complete"
+    decoded = Assembler(api, streamed=False)
+    decoded.answer(WHOLE[api])
+    assert decoded.encode() == made_of.encode()
+
+
+@pytest.mark.parametrize("api", WHOLE)
+def test_a_whole_answer_where_a_stream_was_asked_for_is_read_too(api):
+    """Some ignore `stream`: what comes is one JSON value, over one line or many."""
+    for indent in (None, 2):
+        given = output(api, json.dumps(WHOLE[api], indent=indent).encode())
+        assert text(given) in {"Hello", "Grüße"}
+        assert given.stream.state in {"completed", "finished-no-terminal"}
+
+
+@EVERY
+def test_a_stream_that_somebody_read_to_its_end_is_an_answer_too(stream):
+    if stream.api != "ollama.chat":
+        whole = Assembler(stream.api)
+        whole.answer(stream.data)
+        assert whole.encode() == assembler(stream.api, stream.data).encode()
+
+
+@pytest.mark.parametrize("api", WHOLE)
+def test_a_refusal_by_the_provider_is_an_error(api):
+    for body in ({"error": {"type": "invalid", "message": "no"}}, {"error": "no"}):
+        refused = Assembler(api, streamed=False)
+        refused.answer(json.dumps(body).encode())
+        error = refused.output().stream.error
+        assert refused.state == "error"
+        assert error is not None
+        assert error.message == "no"

@@ -42,6 +42,7 @@ _FORMATS: Final[dict[str, Any]] = {
     "bedrock.invoke": invoke,
     "ollama.chat": ollama,
 }
+_STREAMS: Final = (b"data:", b"event:", b": ", b"\x00")
 _DONE: Final = b"[DONE]"
 
 
@@ -230,8 +231,11 @@ class Assembler:
         self._draft.seq += 1
 
     def _answer(self, body: object) -> None:
-        self._whole = True
         data = bytes(body) if isinstance(body, bytes | bytearray | memoryview) else None
+        if data is not None and data.startswith(_STREAMS):
+            self._feed(data)  # a stream after all, read to its end by somebody else
+            return
+        self._whole = True
         value = plain(body) if data is None else self._decoded(data)
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             for at, one in enumerate(value):  # a stream of Gemini's that was not asked for events
