@@ -1,12 +1,13 @@
 """Where adapters meet on one call: one exchange, one request, one output a try, whoever comes first."""
 
 import asyncio
+import contextvars
 import threading
 
 import pytest
 
 from client.tests.recorded import Untouchable, recorded
-from custody_client.adapters import calls
+from custody_client.adapters import around, calls
 from custody_client.adapters.calls import (
     Call,
     Mark,
@@ -144,9 +145,37 @@ def test_the_run_is_the_named_one_then_the_calls_then_the_current(run):
         leave(token)
 
 
+def test_a_finaliser_in_the_midst_of_it_does_not_wait_for_itself(run):
+    with calls._lock:
+        remember(run, "resp_1")
+    assert seen(run, "resp_1")
+
+
 def test_what_was_captured_is_remembered_within_bounds(run, monkeypatch):
     monkeypatch.setattr(calls, "_REMEMBERED", 3)
     for number in range(5):
         remember(run, f"resp_{number}")
     assert [seen(run, f"resp_{number}") for number in range(5)] == [False, False, True, True, True]
     assert not seen(recorded(), "resp_4")
+
+
+def test_each_who_hears_of_it_afterwards_is_told_as_often_as_it_was_captured(run):
+    for _ in range(2):
+        remember(run, "chatcmpl-1")
+    assert [seen(run, "chatcmpl-1", "otel") for _ in range(3)] == [True, True, False]
+    assert [seen(run, "chatcmpl-1", "litellm") for _ in range(3)] == [True, True, False]
+    assert seen(run, "chatcmpl-1")
+    assert not seen(run, "chatcmpl-2", "otel")
+
+
+def test_a_witness_knows_of_calls_that_began_while_it_stood(run):
+    first = around.witness()
+    begin(run)
+    second = around.witness()
+    assert (first.saw, second.saw) == (True, False)
+
+
+def test_a_witness_is_shared_with_contexts_that_begin_later(run):
+    standing = around.witness()
+    contextvars.copy_context().run(begin, run)
+    assert standing.saw

@@ -299,6 +299,15 @@ def test_with_a_tap_inside_there_is_one_exchange_from_the_wire(provider, hook, r
     assert run.attempt.request.vantage == "wire"
 
 
+def test_a_call_of_ones_own_whose_answer_has_the_id_of_another_is_captured(provider, chat, run):
+    with openai.OpenAI(
+        base_url=f"{provider.url}/v1", api_key="sk", max_retries=0, http_client=tap(httpx2.Client())
+    ) as tapped:
+        tapped.chat.completions.create(**ASKED)
+    chat.create(**ASKED)
+    assert [exchange.attempts[0].request.vantage for exchange in run.exchanges] == ["wire", "sdk"]
+
+
 def test_with_an_observed_client_there_is_one_exchange(provider, hook, run):
     with openai.OpenAI(base_url=f"{provider.url}/v1", api_key="sk", max_retries=0) as client:
         observe(client, run=run).chat.completions.create(**ASKED)

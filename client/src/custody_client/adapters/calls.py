@@ -6,7 +6,7 @@ to the wire. Nothing here raises or waits.
 """
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,7 +23,9 @@ _current: Final[ContextVar["Call | None"]] = ContextVar("custody_call", default=
 _left: Final[ContextVar["tuple[Call, Mark] | None"]] = ContextVar("custody_left", default=None)
 
 _REMEMBERED: Final = 4096
-_answered: Final[OrderedDict[tuple[str, str], None]] = OrderedDict()
+_CAPTURED: Final = ""
+_answered: Final[OrderedDict[tuple[str, str], Counter[str]]] = OrderedDict()
+_late: Final[deque[tuple[str, str]]] = deque()
 _lock: Final = threading.Lock()
 
 
@@ -178,14 +180,36 @@ def settlement_of(error: BaseException) -> str:
 
 
 def remember(run: Run, response_id: str) -> None:
-    """Note that this response is captured, for those who see it only afterwards."""
-    with _lock:
-        _answered[run.run_id, response_id] = None
-        while len(_answered) > _REMEMBERED:
-            _answered.popitem(last=False)
+    """Note that this response is captured, for those who see it only afterwards.
+
+    May be called anywhere, also by a finaliser in the midst of itself (a response that was dropped unread): it never
+    waits for the lock, and whoever holds that gathers also what others left.
+    """
+    _late.append((run.run_id, response_id))
+    if _lock.acquire(blocking=False):
+        try:
+            _gather()
+        finally:
+            _lock.release()
 
 
-def seen(run: Run, response_id: str) -> bool:
-    """Say whether another adapter captured this response; what was captured long ago is forgotten."""
+def _gather() -> None:
+    while _late:
+        _answered.setdefault(_late.popleft(), Counter())[_CAPTURED] += 1
+    while len(_answered) > _REMEMBERED:
+        _answered.popitem(last=False)
+
+
+def seen(run: Run, response_id: str, by: str | None = None) -> bool:
+    """Say whether another adapter captured this response; what was captured long ago is forgotten.
+
+    Ids of responses come again: who names himself is told so no more often than it was captured.
+    """
     with _lock:
-        return (run.run_id, response_id) in _answered
+        _gather()
+        times = _answered.get((run.run_id, response_id))
+        if times is None or by is None:
+            return times is not None
+        told = times[by] < times[_CAPTURED]
+        times[by] += told
+        return told

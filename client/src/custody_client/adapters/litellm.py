@@ -143,7 +143,8 @@ def _seen_elsewhere(run: Run, payload: Details, standing: Witness | None) -> boo
     """Whether an adapter nearer to the wire has the call: of one that failed there is no answer to know it by."""
     if payload.get("status") == "failure":
         return standing is not None and standing.saw
-    return seen(run, str(payload.get("id")))
+    # What LiteLLM's cache answers has the id of the answer that it keeps, and went over no wire.
+    return not payload.get("cache_hit") and seen(run, str(payload.get("id")), "litellm")
 
 
 def _settle(attempt: Attempt, payload: Details) -> None:

@@ -159,11 +159,10 @@ def _unsampled_inference() -> bool:
 def _seen_elsewhere(run: Run, told: Mapping[str, Any], at: str | None) -> bool:
     """Whether another adapter has the call: one that is around it, or one that was inside it and nearer to the wire."""
     response_id = told.get("gen_ai.response.id")
-    return (
-        current_call() is not None
-        or (response_id is not None and seen(run, str(response_id)))
-        or (at is not None and around.began_within(run.run_id, at))
-    )
+    # Asked first, and always: another call may get an answer of the same id.
+    captured = bool(response_id) and seen(run, str(response_id), "otel")
+    within = at is not None and around.began_within(run.run_id, at)
+    return captured or within or current_call() is not None
 
 
 def _settle(attempt: Attempt, outputs: Sequence[Any], told: Mapping[str, Any], span: Any) -> None:
