@@ -14,8 +14,10 @@ from client.tests.providers import answers
 from client.tests.providers.fake_provider import Turn, serving
 from client.tests.recorded import KINDS, recorded
 from custody_client.adapters import logical_request, transports
+from custody_client.adapters.answers import Answer
 from custody_client.adapters.calls import begin, seen
 from custody_client.adapters.faults import faults
+from custody_client.adapters.routes import Route
 from custody_client.adapters.transports import Tap, tap
 from custody_client.trouble import Trouble
 
@@ -377,6 +379,24 @@ async def test_an_async_reader_that_stops_has_cancelled(run, url, provider):
         async for _ in response.aiter_raw():
             break
     assert run.attempt.settlement == "cancelled"
+
+
+def test_an_answer_that_many_end_at_once_ends_once(run):
+    for _ in range(50):
+        call = begin(run)
+        answer = Answer(call, call.attempt("wire"), Route("h", "chat.completions", ""), vantage="wire")
+        gate = threading.Barrier(4)
+
+        def ending(answer=answer, gate=gate):
+            gate.wait()
+            answer.closed()
+
+        threads = [threading.Thread(target=ending) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert {exchange.attempts[0].settlement for exchange in run.exchanges} == {"cancelled"}
 
 
 def test_calls_of_threads_are_calls_of_their_own(run, url):

@@ -8,6 +8,9 @@ import anthropic
 import httpx2
 import pytest
 from anthropic import beta_tool
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from client.tests.providers import seen
 from client.tests.providers.answers import TEXT
@@ -214,6 +217,32 @@ def test_bedrocks_client_is_seen_without_its_keys(provider, run, way):
     seen.is_whole(run.attempt)
     assert run.attempt.output.content["route"]["api"] == "bedrock.invoke"
     assert b"CANARY" not in run.everything()
+
+
+def spans(provider, make):
+    """What the SDK's own tracing tells of four calls, but for times and ids."""
+    exporter = InMemorySpanExporter()
+    traced = TracerProvider()
+    traced.add_span_processor(SimpleSpanProcessor(exporter))
+    with make(open_telemetry={"tracer_provider": traced}) as client:
+        client.messages.create(**ASKED)
+        list(client.messages.create(**ASKED, stream=True))
+        with client.messages.stream(**ASKED) as helper:
+            helper.get_final_message()
+        with client.messages.create(**ASKED, stream=True) as stream:
+            next(stream)
+    told = exporter.get_finished_spans()
+    assert len(told) == 4
+    return [
+        (span.name, span.status.status_code, sorted(span.attributes or ()), len(span.events)) for span in told
+    ]
+
+
+@WAYS
+def test_the_sdks_own_spans_are_what_they_were(provider, run, way):
+    theirs = spans(provider, lambda **settings: made(provider, **settings))
+    assert spans(provider, lambda **settings: way(provider, run, **settings)) == theirs
+    assert len(run.exchanges) == 4
 
 
 async def _async(provider, run, way):

@@ -30,7 +30,7 @@ class Answer:
     """
 
     __slots__ = (
-        "_assembler", "_call", "_decode", "_held", "_held_bytes", "_over", "_status", "_streamed", "_try", "_vantage",
+        "_assembler", "_call", "_decode", "_ending", "_held", "_held_bytes", "_over", "_status", "_streamed", "_try", "_vantage",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +47,7 @@ class Answer:
         self._call, self._try, self._vantage = call, tried, vantage
         self._status, self._streamed, self._decode = status, streamed, decode
         self._over = False
+        self._ending = [True]
         self._held: list[bytes] | None = None if streamed and decode is None else []
         self._held_bytes = 0
         self._assembler: Assembler | None = None
@@ -97,9 +98,12 @@ class Answer:
             self._end(settlement_of(error), type(error).__name__)
 
     def _end(self, settlement: str | None, error: str = "") -> None:
-        if self._over:
-            return
+        # One of them is first, also where one thread reads and another closes: a list gives its only element once.
         self._over = True
+        try:
+            self._ending.pop()
+        except IndexError:
+            return
         if self._assembler is None:
             self._try.attempt.capture_output(_not_looked_at, vantage=self._vantage)
             self._try.end("failed" if self._status >= _FAILED_FROM else settlement)
