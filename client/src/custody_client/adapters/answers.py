@@ -30,7 +30,8 @@ class Answer:
     """
 
     __slots__ = (
-        "_assembler", "_call", "_decode", "_ending", "_held", "_held_bytes", "_over", "_status", "_streamed", "_try", "_vantage",
+        "_assembler", "_call", "_decode", "_ending", "_held", "_held_bytes", "_over", "_status", "_streamed", "_try",
+        "_vantage",
     )  # fmt: skip
 
     def __init__(
