@@ -26,7 +26,7 @@ _HEADS: Final = frozenset(
         "service_tier",
     }
 )
-_FACTS: Final = ("prompt_filter_results", "moderation")
+_FACTS: Final = frozenset({"prompt_filter_results", "moderation"})
 _CHOICE_FACTS: Final = frozenset(
     {"content_filter_results", "content_filter_offsets", "content_filter_result"}
 )
@@ -34,7 +34,7 @@ _CHOICE_FACTS: Final = frozenset(
 
 def take(draft: Draft, event: dict[str, Any]) -> bool:
     """Take one chunk; False if it is none."""
-    failed = take_error(draft, event)
+    failed = "error" in event and take_error(draft, event)
     choices = event.get("choices")
     if not isinstance(choices, list):
         if not failed and event.keys().isdisjoint(_HEADS):
@@ -59,8 +59,8 @@ def _rest(draft: Draft, event: dict[str, Any]) -> None:
         draft.usage.take(counted, usage.CHAT)
     elif isinstance(event.get("x_groq"), dict):
         draft.usage.take(event["x_groq"].get("usage"), usage.CHAT)
-    for key in _FACTS:
-        if key in event:
+    if not _FACTS.isdisjoint(event):
+        for key in sorted(event.keys() & _FACTS):
             draft.fact(draft.facts, key, event[key], (key,))
 
 
@@ -77,8 +77,8 @@ def _choice(draft: Draft, event: dict[str, Any], path: Path) -> None:
     reason = event.get("finish_reason")
     if reason:  # some send "" until they know
         _finish(choice, reason)
-    for key in sorted(event.keys() & _CHOICE_FACTS):
-        if event[key]:
+    if not _CHOICE_FACTS.isdisjoint(event):
+        for key in sorted(event.keys() & _CHOICE_FACTS):
             draft.fact(choice.facts, key, event[key], (*path, key))
 
 

@@ -64,11 +64,17 @@ class ChoiceDraft:
 
     def text(self, key: Key, kind: TextKind = "text") -> TextDraft:
         """Return the text under this key, a new one if there is none."""
+        item = self._keyed.get(key)
+        if type(item) is TextDraft:
+            return item
         draft = self.draft
         return self.under(key, TextDraft, lambda: TextDraft(kind, draft.words(), draft.opaque()))
 
     def reasoning(self, key: Key, form: Form = "text") -> ReasoningDraft:
         """Return the reasoning under this key, a new one if there is none."""
+        item = self._keyed.get(key)
+        if type(item) is ReasoningDraft:
+            return item
         draft = self.draft
         return self.under(key, ReasoningDraft, lambda: ReasoningDraft(form, draft.words(), draft.opaque()))
 

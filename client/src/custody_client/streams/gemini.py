@@ -59,8 +59,9 @@ def _candidate(draft: Draft, candidate: Event, path: Path) -> None:
         parts = content.get("parts")
         for at, part in enumerate(parts if isinstance(parts, list) else []):
             _part(choice, part, (*path, "content", "parts", at))
-    for key in sorted(candidate.keys() & _FACTS):
-        draft.fact(choice.facts, key, candidate.get(key), (*path, key))
+    if not _FACTS.isdisjoint(candidate):
+        for key in sorted(candidate.keys() & _FACTS):
+            draft.fact(choice.facts, key, candidate[key], (*path, key))
     reason = candidate.get("finishReason")
     if reason and reason != "FINISH_REASON_UNSPECIFIED":
         choice.finished(str(reason)[:96])
