@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from typing import Any
 
 import httpx2
 import openai
@@ -232,7 +233,7 @@ def test_the_environment_names_a_run(provider, service, tracers, monkeypatch):
 
 @pytest.mark.parametrize(("said", "closed"), [("exit", True), ("", False)])
 def test_a_named_run_is_closed_at_the_end_where_that_is_said(service, monkeypatch, said, closed):
-    registered = []
+    registered: list[Any] = []
     monkeypatch.setattr("atexit.register", registered.append)
     monkeypatch.setenv("CUSTODY_RUN", "nightly-7")
     monkeypatch.setenv("CUSTODY_CLOSE", said)
