@@ -195,3 +195,41 @@ def test_asking_within_an_event_that_ends_with_its_name_takes_it_once():
         asked.feed(turned[at : at + 1])
         assert asked.state in {"interrupted", "completed"}
     assert asked.encode() == assembler(stream.api, stream.data).encode()
+
+
+TOKENS = [
+    b"data: ",
+    b"data:",
+    b"\n",
+    b"\n\n",
+    b"\r",
+    b"\r\n",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b" ",
+    b"x",
+    b"[DONE]",
+]
+TOKENS += [b"event: error", b": c", MARK, MARK[:1], b'{"error":"no"}', b'"a":1', b"\xc3\xa9"]
+TOKENS += [b'{"choices":[{"delta":{"content":"a"}}]}', b'{"choices":[\n{"delta":{"content":"b"}}\n]}']
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=14).map(b"".join), PLACES, st.sampled_from([1 << 20, 40]))
+@settings(max_examples=300)
+def test_any_text_is_the_same_however_it_was_cut(data, places, limit):
+    limits = Limits(event_bytes=limit)
+    pieces = assembler("chat.completions", *cut(data, places), limits=limits)
+    assert pieces.encode() == assembler("chat.completions", data, limits=limits).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [(b"}\n\n\n\n", 2), (b"\n" + MARK + b"data: ", 1), (MARK + b"\n" + MARK + b"data: 1\n\n", 4)],
+)
+def test_cuts_that_once_made_a_difference(data, place):
+    assert assembler("chat.completions", data[:place], data[place:]).encode() == (
+        assembler("chat.completions", data).encode()
+    )

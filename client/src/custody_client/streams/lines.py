@@ -20,7 +20,7 @@ class Lines:
         self._limit = limit_bytes
         self._pieces: list[bytes] = []
         self._held = 0
-        self._begun = False
+        self._begun = self._marked = False
         self._after_return = False
         self._between = b"\n\n"
         self._value: list[bytes] = []
@@ -75,17 +75,19 @@ class Lines:
         self._value, self._value_size = [], 0
 
     def _begin(self, data: bytes) -> bytes:
-        data = b"".join([*self._pieces, data])
+        """Pass over spaces, one mark and spaces again; what follows tells which kind of text this is."""
+        data = b"".join([*self._pieces, data]).lstrip(_SPACE)
         self._pieces = []
-        stripped = data.removeprefix(_BOM).lstrip(_SPACE)
-        if not stripped or (len(data) < len(_BOM) and _BOM.startswith(data)):
-            # Spaces are nothing, but the beginning of a mark may be one.
-            self._pieces = [data] if data and _BOM.startswith(data) else []
+        if not self._marked and len(data) < len(_BOM) and _BOM.startswith(data):
+            self._pieces = [data] if data else []
             return b""
-        self._begun = True
-        if stripped[:1] in b"{[":
-            self._between = b"\n"
-        return stripped
+        if not self._marked and data.startswith(_BOM):
+            self._marked = True
+            data = data.removeprefix(_BOM).lstrip(_SPACE)
+        if data:
+            self._begun = True
+            self._between = b"\n" if data[:1] in b"{[" else b"\n\n"
+        return data
 
     def _with_newlines(self, data: bytes) -> bytes:
         """Return data in which every line ends with LF; a CR at the end may be the half of a CRLF."""
@@ -195,4 +197,4 @@ def _fields(block: bytes) -> list[Event]:
             stray = True
     if data:
         return [(name, b"\n".join(data))]
-    return [(STRAY, block)] if stray else []
+    return [(STRAY, block.strip(b"\n"))] if stray else []
