@@ -6,6 +6,7 @@ with scripted() as service:
 """
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -60,10 +61,11 @@ class Scripted:
     released: threading.Event = field(default_factory=threading.Event)
     port: int = 0
     over: bool = False
+    tls: ssl.SSLContext | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
 
     def calls(self, call: str) -> list[Asked]:
         return [each for each in list(self.asked) if each.call == call]
@@ -218,10 +220,10 @@ def send(
 
 
 @contextmanager
-def scripted(**answers: Reply) -> Iterator[Scripted]:
+def scripted(tls: ssl.SSLContext | None = None, **answers: Reply) -> Iterator[Scripted]:
     """Serve until the end of the block."""
     sock = _listening(0)
-    service = Scripted(sock, answers=dict(answers), port=sock.getsockname()[1])
+    service = Scripted(sock, answers=dict(answers), port=sock.getsockname()[1], tls=tls)
     threading.Thread(target=_serve, args=(service,), daemon=True).start()
     try:
         yield service
@@ -259,6 +261,13 @@ def _serve(service: Scripted) -> None:
 
 
 def _talk(service: Scripted, sock: socket.socket) -> None:
+    if service.tls is not None:
+        try:
+            sock = service.tls.wrap_socket(sock, server_side=True)
+        except OSError:
+            sock.close()
+            return
+        service.connections.append(sock)
     with sock, sock.makefile("rb") as lines:
         try:
             while not service.over and (asked := _request(lines)) is not None:

@@ -135,7 +135,11 @@ class Wire:
         secured = self._context.wrap_socket(
             sock, server_hostname=self._address.host, do_handshake_on_connect=False
         )
-        _shake_hands(secured, deadline)
+        try:
+            _shake_hands(secured, deadline)
+        except BaseException:
+            secured.close()  # the socket that was handed in is an empty shell by now
+            raise
         return secured
 
 
