@@ -44,7 +44,7 @@ HAPPENS = {
     "erase part": 4, "erase run": 1, "erase subject": 1, "erase waiting": 4,
     "version": 2, "revoke": 2, "open again": 2, "erase source": 1,
     "sequence": 1, "publish": 1, "publish all": 6, "purge": 6, "expire": 3, "pass time": 2, "ripen": 1,
-    "reconcile": 2, "forget": 2, "change key": 1, "change hold key": 1,
+    "reconcile": 3, "forget": 4, "change key": 1, "change hold key": 1,
 }  # fmt: skip
 
 picks = st.integers(0, 30)

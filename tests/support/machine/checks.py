@@ -58,17 +58,16 @@ class Checks:
     async def _rows(self) -> None:
         rows = await self.store.owner.fetch(_PARTS)
         found = {row["evidence"]: (_STATES[row["state"]], row["purge_reason"]) for row in rows}
-        parts = self.model.now.parts.values()
-        wrong = {each.evidence for each in parts if found.get(each.evidence) != (each.state, each.reason)}
-        assert not wrong ^ (found.keys() ^ self.model.now.parts.keys()), [
-            (found.get(each), self.model.now.parts.get(each)) for each in wrong
-        ]
+        parts = self.model.now.parts
+        expected = {evidence: (part.state, part.reason) for evidence, part in parts.items()}
+        wrong = {each for each in found.keys() | parts.keys() if found.get(each) != expected.get(each)}
+        assert not wrong, [(found.get(each), parts.get(each)) for each in wrong]
         told = {row["evidence"] for row in rows if row["state"] == "purged"}
         bodies = await self.store.owner.fetch(_BODIES)
-        assert {row["evidence"] for row in bodies} == {
-            each.evidence for each in self.model.now.parts.values() if each.body
-        }
-        assert not told & {row["evidence"] for row in bodies}
+        there = {row["evidence"] for row in bodies}
+        wrong = there ^ {evidence for evidence, part in parts.items() if part.body}
+        assert not wrong, [(each in there, parts.get(each)) for each in wrong]
+        assert not told & there
         self.model.told_purged |= told
         for row in bodies:
             self.wraps.setdefault(row["evidence"], set()).add((row["bucket_id"], row["wrapped"]))
@@ -79,9 +78,10 @@ class Checks:
         rows = await self.store.owner.fetch("SELECT idx, leaf FROM log_entries ORDER BY idx")
         assert [row["idx"] for row in rows] == list(range(len(rows)))
         leaves = [row["leaf"] for row in rows]
-        assert Counter(map(_said, leaves)) == _about(self.model.now.entries)
-        queued = await self.store.owner.fetch("SELECT leaf FROM log_queue")
-        assert Counter(_said(row["leaf"]) for row in queued) == _about(self.model.now.queued)
+        queued = [row["leaf"] for row in await self.store.owner.fetch("SELECT leaf FROM log_queue")]
+        for found, expected in ((leaves, self.model.now.entries), (queued, self.model.now.queued)):
+            said, about = Counter(map(_said, found)), _about(expected)
+            assert said == about, (said - about, about - said)
         hashes = list(map(naive_tree.leaf, leaves))
         state = await self.store.owner.fetchrow("SELECT size, root, published_size FROM log_state")
         assert (state["size"], state["root"]) == (len(leaves), naive_tree.root(hashes))
