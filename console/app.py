@@ -13,7 +13,7 @@ from console import sign_in
 from console.around import Call
 from console.cookies import Cookies
 from console.faults import HANDLERS
-from console.pages import files, runs
+from console.pages import files, runs, session
 from console.throttle import Throttle
 from store import logging
 from store.config import Settings, from_environment
@@ -25,6 +25,7 @@ _MOST_BYTES: Final = 256 << 10
 # Whoever adds a page adds its router here, and nothing else.
 ROUTERS: Final[Sequence[Router]] = (
     sign_in.router,
+    session.router,
     files.router,
     runs.router,
 )

@@ -8,6 +8,7 @@ carries a token that only our own pages know, and says from where it comes.
 import base64
 import hashlib
 import hmac
+import re
 from typing import Final
 
 from store.config import Settings
@@ -18,6 +19,7 @@ _BEFORE: Final = "custody-before"
 # A browser takes such a cookie only over TLS, for this host alone and for all of its paths.
 _HOST: Final = "__Host-"
 _TOKEN_BYTES: Final = 32
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _MEANT_FOR: Final = b"custody console form"
 
 
@@ -41,6 +43,11 @@ class Cookies:
 def new_token() -> str:
     """Return what a browser holds before anybody is signed in, so that a form can be told from somebody else's."""
     return base64.urlsafe_b64encode(secret(_TOKEN_BYTES)).rstrip(b"=").decode("ascii")
+
+
+def is_token(text: str) -> bool:
+    """Say whether a text looks like one that we gave out."""
+    return _TOKEN.fullmatch(text) is not None
 
 
 def form_token(token: str) -> str:

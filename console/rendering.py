@@ -21,6 +21,8 @@ from policies import quantities
 _HTML: Final = "text/html; charset=utf-8"
 _SHORT_ID: Final = 8
 _SEE_OTHER: Final = 303
+# What may stand in an address as it is, "%" included: what is quoted already stays so.
+_OF_ADDRESS: Final = "%/?&=#:;,+~!*'()@$[]"
 
 
 def page(request: AnyRequest, template: str, *, status: int = 200, **facts: Any) -> Response[str]:
@@ -39,9 +41,9 @@ def wants_fragment(request: AnyRequest) -> bool:
 
 
 def redirect(path: str, **parameters: str) -> Response[None]:
-    """Lead to another page of ours, which is asked for by GET; `path` is ours, never a caller's word."""
+    """Lead to another page of ours, asked for by GET; where callers want to go passes `sign_in.local` first."""
     query = f"?{urlencode(parameters)}" if parameters else ""
-    return Response(None, status_code=_SEE_OTHER, headers={"Location": path + query})
+    return Response(None, status_code=_SEE_OTHER, headers={"Location": quote(path, safe=_OF_ADDRESS) + query})
 
 
 def file_answer(

@@ -1,13 +1,14 @@
-"""Signing in with a key's text, and out again, here or everywhere."""
+"""Signing in with a key's text; or by the word of a proxy that signs people in, where one shares a secret with us."""
 
+import hmac
 import math
 from collections.abc import Hashable
 from typing import Any, Final
 
 from litestar import Response, Router, get, post
 
-from console.cookies import form_token, new_token
-from console.guards import AnyRequest, before_signing_in, cookies, reads, services, signed
+from console.cookies import form_token, is_token, new_token
+from console.guards import AnyRequest, before_signing_in, cookies, services
 from console.rendering import form_field, page, redirect
 from console.throttle import OF_ADDRESS, OF_KEY, Bound, Throttle
 from policies.reasons import Reason
@@ -17,15 +18,28 @@ from store.logging import logger
 from store.services.keys import KEY_TEXT
 
 _REFUSED: Final = "That is not a key that can sign in here: it is unknown, ended, or a runtime's."
+_NOT_VOUCHED: Final = "The proxy before this console names a key that cannot sign in here."
 _UNAUTHENTICATED: Final = 401
 _TOO_MANY: Final = 429
 _LONGEST: Final = 256
+_PROXY_SECRET: Final = "custody-proxy-secret"  # noqa: S105 - the name of a header
+_PROXY_IDENTITY: Final = "custody-identity"
 
 
 @get("/sign-in", guards=[before_signing_in])
 async def sign_in_page(request: AnyRequest) -> Response[Any]:
-    """The form."""
-    return _form(request, local(request.query_params.get("next")))
+    """The form; or straight on, where a trusted proxy has already said who this is."""
+    wanted = local(request.query_params.get("next"))
+    named = vouched_for(request)
+    # Who has just signed out is not signed in again at once.
+    if named is None or "out" in request.query_params:
+        return _form(request, wanted)
+    try:
+        token = await services(request).console_sessions.vouched(named)
+    except Unauthenticated:
+        logger().warning("sign_in_refused", reason=Reason.UNAUTHENTICATED.value)
+        return _form(request, wanted, status=_UNAUTHENTICATED, fault=_NOT_VOUCHED)
+    return _entered(request, token, wanted)
 
 
 @post("/sign-in", guards=[before_signing_in], status_code=200)
@@ -41,26 +55,10 @@ async def sign_in(request: AnyRequest) -> Response[Any]:
     except Unauthenticated:
         _failed(request, text)
         return _form(request, wanted, status=_UNAUTHENTICATED, fault=_REFUSED)
-    named = cookies(request)
-    lead = redirect(wanted)
-    lead.headers["Set-Cookie"] = named.put(named.session, token)
-    return lead
+    return _entered(request, token, wanted)
 
 
-@post("/sign-out", guards=[reads()], status_code=303)
-async def sign_out(request: AnyRequest) -> Response[Any]:
-    """End this session, or every session of the key."""
-    who, named = signed(request), cookies(request)
-    if who.form.get("everywhere"):
-        await services(request).console_sessions.sign_out_everywhere(who.session)
-    else:
-        await services(request).console_sessions.sign_out(who.session)
-    lead = redirect("/sign-in", out="1")
-    lead.headers["Set-Cookie"] = named.drop(named.session)
-    return lead
-
-
-router = Router("/", route_handlers=[sign_in_page, sign_in, sign_out])
+router = Router("/", route_handlers=[sign_in_page, sign_in])
 
 
 def local(path: str | None) -> str:
@@ -70,11 +68,32 @@ def local(path: str | None) -> str:
     return path
 
 
+def vouched_for(request: AnyRequest) -> str | None:
+    """Return the id of the key that a proxy vouches for; None unless it shows the secret that we share with it.
+
+    Whoever can set headers here without being that proxy does not know the secret; and the proxy must let through no
+    such header of a caller's own (docs/operations.md).
+    """
+    shared = services(request).settings.console_proxy_secret
+    said, named = (request.headers.getall(name, []) for name in (_PROXY_SECRET, _PROXY_IDENTITY))
+    if shared is None or len(said) != 1 or len(named) != 1:
+        return None
+    return named[0] if hmac.compare_digest(said[0].encode(), shared.reveal().encode()) else None
+
+
+def _entered(request: AnyRequest, token: str, wanted: str) -> Response[Any]:
+    named = cookies(request)
+    lead = redirect(wanted)
+    lead.headers["Set-Cookie"] = named.put(named.session, token)
+    return lead
+
+
 def _form(
     request: AnyRequest, wanted: str, *, status: int = 200, fault: str = "", wait_s: float = 0.0
 ) -> Response[Any]:
     named = cookies(request)
-    token = request.cookies.get(named.before) or new_token()
+    held = request.cookies.get(named.before, "")
+    token = held if is_token(held) else new_token()
     shown = page(
         request,
         "sign_in.html",
@@ -84,7 +103,8 @@ def _form(
         out="out" in request.query_params,
         csrf_field=form_field(form_token(token)),
     )
-    shown.headers["Set-Cookie"] = named.put(named.before, token)
+    if token != held:
+        shown.headers["Set-Cookie"] = named.put(named.before, token)
     if wait_s:
         shown.headers["Retry-After"] = str(math.ceil(wait_s))
     return shown

@@ -44,8 +44,8 @@ async def _start(directory: Path, port: int, **settings: str) -> Process:
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "store", "up", "--data-dir", str(directory / "data"), "--port", str(port),
         "--console-port", str(_free_port()), "--json-ready", str(directory / "ready.json"), cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, env={**environment, "PYTHONPATH": str(ROOT), **settings},
-        start_new_session=True,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, start_new_session=True,
+        env={**environment, "PYTHONPATH": str(ROOT), **settings},
     )  # fmt: skip
 
 
