@@ -132,6 +132,56 @@ def test_a_compressed_answer_is_read_by_the_library_and_passes_compressed(client
     assert run.attempt.output.content["choices"][0]["items"][0]["text"] == answers.TEXT
 
 
+@pytest.mark.parametrize("how", ["in pieces", "compressed"])
+def test_a_request_that_cannot_be_read_is_said_to_be_unread(client, run, url, provider, how):
+    body = json.dumps(BODY).encode()
+    if how == "in pieces":
+        client.post(url, content=iter([body]), headers={"content-length": str(len(body))})
+    else:
+        with pytest.raises(httpx.RemoteProtocolError):
+            client.post(url, content=answers.gzip(body), headers={"content-encoding": "gzip"})
+    request = run.attempt.request
+    assert (request.content["body"], request.content["shape"]) == (None, "not-read")
+    assert request.completeness == "unknown"
+    assert (how == "in pieces") == (run.attempt.settlement == "completed")
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_any_pieces_pass_as_they_are_and_break_as_they_would(run, broken):
+    whole = b"".join(answers.events("/chat/completions", STREAM))
+
+    class Pieces(httpx.SyncByteStream):
+        def __init__(self, size, cut):
+            self.size, self.cut = size, cut
+
+        def __iter__(self):
+            for at in range(0, self.cut, self.size):
+                yield whole[at : min(at + self.size, self.cut)]
+            if broken:
+                raise httpx.ReadError(SECRET)
+
+    def read(transport):
+        passed: list[Any] = []
+        with httpx.Client(transport=transport) as client:
+            try:
+                with client.stream("POST", "http://x/v1/chat/completions", json=STREAM) as response:
+                    passed += [*response.iter_raw()]
+            except httpx.ReadError:
+                passed.append("broken")
+        return passed
+
+    for cut in range(1, len(whole), 97):
+        for size in (1 + cut // 3, 1000, len(whole)):
+            mock = httpx.MockTransport(
+                lambda _, size=size, cut=cut: httpx.Response(
+                    200, headers={"content-type": "text/event-stream"}, stream=Pieces(size, cut)
+                )
+            )
+            assert read(tap(mock, run=run)) == read(mock)
+    assert all(exchange.attempts[0].settlement != "unknown" for exchange in run.exchanges)
+    assert SECRET.encode() not in run.everything()
+
+
 @pytest.mark.parametrize("kept", [1.0, 0.6])
 def test_a_compressed_stream_is_read_when_it_has_ended(run, kept):
     events = b"".join(answers.events("/chat/completions", STREAM))

@@ -27,8 +27,13 @@ def of_options(route: Route, body: Mapping[str, Any], vantage: str = "sdk") -> d
     return _document(route, kept, vantage, body.get("model"), [name for name in body if name not in names])
 
 
-def of_bytes(route: Route, body: bytes, vantage: str = "wire") -> dict[str, Any]:
-    """Give the request as it went out; a body that is no JSON object is kept as text, marked as such."""
+def of_bytes(route: Route, body: bytes | None, vantage: str = "wire") -> dict[str, Any]:
+    """Give the request as it went out; a body that is no JSON object is kept as text, marked as such.
+
+    None stands for a body that could not be read: one that is sent piece by piece, or compressed.
+    """
+    if body is None:
+        return {**_document(route, None, vantage, None, []), "shape": "not-read"}
     fields = _fields(body)
     if fields is None:
         return _unrecognised(route, body, vantage)

@@ -153,7 +153,7 @@ class Passing:
         self.call: Call = begin(run, self._mark)
         body = _body(request)
         self.call.request(
-            lambda: logical_request.of_bytes(route, body or b""),
+            lambda: logical_request.of_bytes(route, body),
             vantage="wire",
             completeness="complete" if body is not None else "unknown",
         )
@@ -190,7 +190,9 @@ def _mark(request: Any) -> Mark:
 
 
 def _body(request: Any) -> bytes | None:
-    """Return the request's body, None where it is sent piece by piece and can be read but once."""
+    """Return the request's body; None where it is sent piece by piece and can be read but once, or is compressed."""
+    if request.headers.get("content-encoding", "identity") != "identity":
+        return None
     try:
         return bytes(request.content)
     except Exception:  # noqa: BLE001 -- each library has a RequestNotRead of its own
