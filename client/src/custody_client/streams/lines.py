@@ -30,8 +30,13 @@ class Lines:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take bytes, give the events that are whole with them."""
-        if self._is_one_event(data):
-            return [(None, data[6:-2])]
+        if self._is_at_an_edge and data.startswith(b"data: ") and len(data) <= self._limit:
+            # This is what most chunks are: one whole event, of one line of data.
+            line = data.find(b"\n")
+            if line == len(data) - 2 and data.endswith(b"\n\n") and b"\r" not in data:
+                return [(None, data[6:-2])]
+            if line == len(data) - 3 and data.endswith(b"\r\n\r\n") and data.find(b"\r") == line - 1:
+                return [(None, data[6:-4])]
         if not self._begun:
             data = self._begin(data)
         if b"\r" in data or self._after_return:
@@ -40,19 +45,13 @@ class Lines:
             return []
         return self._blocks(data)
 
-    def _is_one_event(self, data: bytes) -> bool:
-        """Tell whether this is what most chunks are: one whole event, of one line of data."""
+    @property
+    def _is_at_an_edge(self) -> bool:
+        """Tell whether nothing of an earlier event is held, in a text of events."""
         return (
             self._begun
-            and not self._pieces
-            and not self._after_return
-            and not self._taken
-            and data.startswith(b"data: ")
-            and data.find(b"\n") == len(data) - 2
-            and data.endswith(b"\n\n")
-            and b"\r" not in data
-            and len(data) <= self._limit
             and self._between == b"\n\n"
+            and not (self._pieces or self._after_return or self._taken)
         )
 
     def rest(self) -> bytes:

@@ -55,31 +55,45 @@ OLLAMA: Final[Places] = {"input": (("prompt_eval_count",),), "output": (("eval_c
 
 
 class Counts:
-    """Numbers so far. A later one replaces an earlier: providers send running totals."""
+    """Numbers so far. A later one replaces an earlier: providers send running totals, some with each chunk."""
 
-    __slots__ = ("_numbers",)
+    __slots__ = ("_last", "_numbers")
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
+        self._last: tuple[dict[str, Any], Places] | None = None
 
     def take(self, usage: object, places: Places) -> None:
-        """Read what a provider's object says."""
-        if isinstance(usage, dict):
-            for name, paths in places.items():
-                for path in paths:
-                    number = _number(usage, path)
-                    if number is not None:
-                        self._numbers[name] = number
-                        break
+        """Take what a provider's object says; it is read when it is known that no other replaces it whole."""
+        if type(usage) is not dict:
+            return
+        last = self._last
+        if last is not None and not (last[0].keys() <= usage.keys() and None not in usage.values()):
+            self._read()
+        self._last = (usage, places)
 
     def fill(self, usage: object, places: Places) -> None:
-        """Read it only as far as nothing is known: a second account of the same."""
+        """Take it only as far as nothing is known: a second account of the same."""
+        self._read()
         if not self._numbers:
             self.take(usage, places)
 
     def build(self) -> Usage:
         """Give what is known."""
+        self._read()
         return Usage(**self._numbers, source="provider") if self._numbers else Usage()
+
+    def _read(self) -> None:
+        if self._last is None:
+            return
+        usage, places = self._last
+        self._last = None
+        for name, paths in places.items():
+            for path in paths:
+                number = _number(usage, path)
+                if number is not None:
+                    self._numbers[name] = number
+                    break
 
 
 def _number(value: Any, path: tuple[str, ...]) -> int | None:
