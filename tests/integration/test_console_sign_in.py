@@ -276,7 +276,7 @@ async def test_without_a_secret_no_header_is_believed(running: Running):
     ],
 )
 def test_one_is_led_nowhere_but_here(wanted: str, led: str):
-    assert redirect(local(wanted)).headers["location"] == led
+    assert redirect(local(wanted)).headers["Location"] == led
 
 
 async def test_an_operators_signing_in_is_an_operator_action(running: Running, database_url: str):
