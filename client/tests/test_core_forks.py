@@ -13,6 +13,9 @@ from custody_client import Custody
 from tests.support.scripted import KEY, closing, hanging, scripted, trickling, until
 from tests.support.sources import ROOT
 
+# From 3.12 on Python warns of any fork beside a thread; ours takes nothing along over a fork, which is what is shown.
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'client' / 'src'}"}
 
 

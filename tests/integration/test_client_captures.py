@@ -226,7 +226,7 @@ async def program(mine: Runtime, text: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "client" / "src"), "CUSTODY_URL": mine.way.api.url,
                    "CUSTODY_KEY": mine.key}  # fmt: skip
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-W", "error", "-c", text, env=environment,
+        sys.executable, "-W", "error", "-W", "ignore:This process:DeprecationWarning", "-c", text, env=environment,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     out, err = await asyncio.wait_for(process.communicate(), 30)
