@@ -99,7 +99,8 @@ class Answer:
             self._end(settlement_of(error), type(error).__name__)
 
     def _end(self, settlement: str | None, error: str = "") -> None:
-        # One of them is first, also where one thread reads and another closes: a list gives its only element once.
+        # One of them is first, also where one thread reads and another closes: a list gives its only element once,
+        # with and without a global lock.
         self._over = True
         try:
             self._ending.pop()
