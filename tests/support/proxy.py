@@ -72,6 +72,9 @@ def _conf(found: Proxy, upstream_port: int, changes: Changes) -> str:
         "listen 8750;": f"listen 127.0.0.1:{found.port};",
         "server api-1:8750;": f"server 127.0.0.1:{upstream_port};",
         "        server api-2:8750;\n": "",
+        # The console's part is there too, and leads to nobody.
+        "listen 8751;": f"listen unix:{found.directory}/console;",
+        "http://console:8751": "http://127.0.0.1:9",
         "/dev/stdout": f"{found.directory}/access.log",
         "/dev/stderr": f"{found.directory}/error.log",
         "/tmp/": f"{found.directory}/",  # noqa: S108 - as the configuration has it
