@@ -8,12 +8,8 @@ from types import MappingProxyType
 from typing import Final
 
 _HERE: Final = Path(__file__).parent / "static"
-_TYPES: Final = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
+# To text the framework adds its charset, which is utf-8.
+_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
 _MARK_CHARACTERS: Final = 16
 
 

@@ -37,7 +37,7 @@ def _on_not_signed_in(request: AnyRequest, _: NotSignedIn) -> Response[Any]:
     asked = str(request.method) in _READS
     if wants_fragment(request):
         lead: Response[Any] = Response(
-            None, status_code=_UNAUTHENTICATED, headers={"HX-Redirect": "/sign-in"}
+            b"", status_code=_UNAUTHENTICATED, media_type="text/plain", headers={"HX-Redirect": "/sign-in"}
         )
     elif not asked:
         lead = answer(request, Reason.UNAUTHENTICATED, _UNAUTHENTICATED)

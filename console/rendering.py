@@ -18,7 +18,7 @@ from console.guards import FORM_FIELD, AnyRequest, alarms, perhaps_signed
 from console.showing.visible import visible
 from policies import quantities
 
-_HTML: Final = "text/html; charset=utf-8"
+_HTML: Final = "text/html"  # the framework adds the charset
 _SHORT_ID: Final = 8
 _SEE_OTHER: Final = 303
 # What may stand in an address as it is, "%" included: what is quoted already stays so.
@@ -40,10 +40,11 @@ def wants_fragment(request: AnyRequest) -> bool:
     return "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
 
 
-def redirect(path: str, **parameters: str) -> Response[None]:
+def redirect(path: str, **parameters: str) -> Response[bytes]:
     """Lead to another page of ours, asked for by GET; where callers want to go passes `sign_in.local` first."""
     query = f"?{urlencode(parameters)}" if parameters else ""
-    return Response(None, status_code=_SEE_OTHER, headers={"Location": quote(path, safe=_OF_ADDRESS) + query})
+    lead = quote(path, safe=_OF_ADDRESS) + query
+    return Response(b"", status_code=_SEE_OTHER, media_type="text/plain", headers={"Location": lead})
 
 
 def file_answer(

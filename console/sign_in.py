@@ -55,6 +55,7 @@ async def sign_in(request: AnyRequest) -> Response[Any]:
     except Unauthenticated:
         _failed(request, text)
         return _form(request, wanted, status=_UNAUTHENTICATED, fault=_REFUSED)
+    _succeeded(request, text)
     return _entered(request, token, wanted)
 
 
@@ -134,6 +135,12 @@ def _failed(request: AnyRequest, text: str) -> None:
     request.scope["state"]["reason"] = Reason.UNAUTHENTICATED.value
     # Without the id that was named: it may be a slip of something secret.
     logger().warning("sign_in_refused", reason=Reason.UNAUTHENTICATED.value)
+
+
+def _succeeded(request: AnyRequest, text: str) -> None:
+    # Of the key alone: whoever has one good key may still be trying others.
+    throttle: Throttle = request.app.state.throttle
+    throttle.succeeded(_counted(request, text)[0][0])
 
 
 def _address(request: AnyRequest) -> str:

@@ -10,7 +10,7 @@ from store.services.paging import Asked
 
 
 @get("/", guards=[reads()])
-async def home() -> Response[None]:
+async def home() -> Response[bytes]:
     """Lead to the runs."""
     return redirect("/runs")
 

@@ -22,7 +22,7 @@ from store.services.last_known import LastKnown
 from store.services.overview import DutyStanding, Overview
 from store.services.readiness import backlog_age_s
 from store.tables import buckets, log, log_reads
-from store.tables.log_reads import LogGauges
+from store.tables.log import State
 
 _AGE_S: Final = 3.0
 _DEADLINE_S: Final = 2.0
@@ -88,14 +88,14 @@ class Alarms:
                 duties = await self._overview.duties()
                 async with self._database.connection() as connection:
                     now = utc_now()
-                    gauges = await log_reads.gauges(connection, self._settings.reads_lease.total_seconds())
+                    state = await log.state(connection)
                     closed = await log_reads.closed(connection, self._settings.reads_lease.total_seconds())
                     backlog = await log.backlog(connection)
                     oldest = await buckets.oldest_undestroyed(connection)
         except (Unavailable, TimeoutError):
             return [Raised(Alarm.UNANSWERED)]
         return [
-            *_stop(closed, gauges, now),
+            *_stop(closed, state),
             *self._duties(duties, now),
             *_behind(Alarm.LEAVES_WAIT, backlog_age_s(backlog), _LEAVES_BEHIND_S, now),
             *self._expiry(oldest, now),
@@ -129,11 +129,10 @@ class Alarms:
             yield Raised(Alarm.EXPIRY_BEHIND, oldest)
 
 
-def _stop(closed: str | None, gauges: LogGauges, now: datetime) -> Iterator[Raised]:
+def _stop(closed: str | None, state: State) -> Iterator[Raised]:
     if closed is not None:
         # A log that is stopped goes on being compared.
-        age_s = gauges.compared_age_s if closed == Alarm.NOT_COMPARED else None
-        yield Raised(Alarm(closed), None if age_s is None else now - timedelta(seconds=age_s))
+        yield Raised(Alarm(closed), state.compared_at if closed == Alarm.NOT_COMPARED else state.stopped_at)
 
 
 def _writers(depths: Sequence[Depth], now: datetime) -> Iterator[Raised]:
