@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import signal
 from contextvars import copy_context
 
 import pytest
@@ -163,6 +164,47 @@ def test_captures_outlive_the_loop_and_come_also_from_finalisers(service, custod
         "x": b"so far",
         "y": b"at the end",
     }
+
+
+def test_signals_amid_captures_capture_too_and_nothing_hangs(service, custody):
+    """A handler may run at any moment of a capture, also while that holds a lock."""
+    run = custody.run("r-1", wait=2)
+    signalled = []
+
+    def handle(*_):
+        signalled.append(1)
+        run.exchange().attempt().capture_request({"from": "a handler"})
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        for _ in range(5000):
+            run.exchange().attempt().capture_request({"a": [1]})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert signalled
+    run.close()
+    until(service.closings)
+    (numbered,) = service.closings()[0].values()
+    assert numbered == 5000 + len(signalled)
+    told = set().union(*service.gaps().values()) | {part["sequence"] for part in service.parts()}
+    assert told == set(range(1, numbered + 1))
+
+
+def test_after_its_end_a_client_does_nothing_more(service, custody):
+    run = custody.run("r-1", wait=2)
+    attempt = run.exchange().attempt()
+    attempt.capture_request(b"before")
+    custody.close()
+    asked = len(service.asked)
+    attempt.capture_output(lambda: pytest.fail("was called"))
+    attempt.settled("completed")
+    run.close()
+    assert not custody.run("r-2").run_id or not custody.run("r-2").admits("logical-request")
+    assert not any(thread.name == "custody-sender" and thread.is_alive() for thread in [custody._thread])
+    assert [part["body"] for part in service.parts()] == [b"before"]
+    assert len(service.asked) == asked
 
 
 def test_an_interrupt_amid_a_capture_reaches_the_caller_and_is_counted(service, custody):

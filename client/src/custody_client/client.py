@@ -200,7 +200,7 @@ class Custody:
     def _start(self) -> None:
         """Start the background thread, unless there is one; nobody waits for anybody here."""
         thread = self._thread
-        if self._address is None or (thread is not None and thread.is_alive()):
+        if self._address is None or self._closed or (thread is not None and thread.is_alive()):
             return
         if not self._starting.acquire(False):  # noqa: FBT003 - the lock's own way
             return
