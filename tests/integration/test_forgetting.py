@@ -28,6 +28,7 @@ GOES: Final = {
     "accesses": "with its month",
     "attempts": "with its run",
     "closings": "with its run",
+    "console_sessions": "with its sign-in",
     "exports": "with the duty that ends them",
     "gaps": "with its run",
     "parts": "with its run",
