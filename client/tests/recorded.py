@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from custody_client.content import NotObserved
+
 KINDS = frozenset({"logical-request", "observable-output"})
 
 
@@ -38,6 +40,7 @@ class Attempt:
     request: Part | None = None
     output: Part | None = None
     refused: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
     dispatch: str = "unknown"
     settlement: str = "unknown"
     references: dict[str, str] = field(default_factory=dict)
@@ -62,7 +65,11 @@ class Attempt:
         if hasattr(content, "encode") and not isinstance(content, str):
             content = content.encode()
         elif callable(content):
-            content = content()
+            try:
+                content = content()
+            except NotObserved:
+                self.unseen.append(kind)
+                return None
         return Part(
             vantage, completeness, content if isinstance(content, bytes) else msgspec.json.encode(content)
         )

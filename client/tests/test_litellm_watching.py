@@ -111,6 +111,12 @@ def test_a_failure_is_passed_by_where_an_adapter_saw_the_call_begin(watching, ru
     assert len(run.exchanges) == before + (not tapped)
 
 
+def test_what_litellm_keeps_from_its_loggers_is_a_gap(watching, run):
+    watching.ended(details(messages=[{"role": "user", "content": "redacted-by-litellm"}]))
+    assert run.attempt.unseen == ["logical-request", "observable-output"]
+    assert (run.attempt.request, run.attempt.output, run.attempt.settlement) == (None, None, "completed")
+
+
 def test_what_is_no_call_of_a_model_is_passed_by(watching, run):
     watching.ended(details(call_type="aembedding"))
     watching.ended({})

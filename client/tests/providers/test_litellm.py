@@ -215,6 +215,7 @@ def test_what_litellm_is_told_to_keep_is_not_captured(install, run, asked, wait,
     litellm.completion(**asked)
     wait()
     assert (run.attempt.request, run.attempt.output) == (None, None)
+    assert run.attempt.unseen == ["logical-request", "observable-output"]
     assert run.attempt.settlement == "completed"
     assert b"Weather" not in run.everything()
 

@@ -16,6 +16,7 @@ from custody_client.adapters.faults import harmless
 from custody_client.adapters.outputs import Late
 from custody_client.attempts import Attempt, Exchange
 from custody_client.client import Custody
+from custody_client.content import NotObserved
 from custody_client.current import current_run
 from custody_client.runs import Run
 from custody_client.words import LOGICAL_REQUEST
@@ -85,7 +86,10 @@ class Watching:
 
     def _observe(self, run: Run, details: Details, payload: Details) -> None:
         attempt = self._exchange(run, details, payload).attempt()
-        if not (run.admits(LOGICAL_REQUEST) and litellm_content.redacted(payload)):
+        if run.admits(LOGICAL_REQUEST) and litellm_content.redacted(payload):
+            attempt.capture_request(_kept_from_us, vantage="gateway")
+            attempt.capture_output(_kept_from_us, vantage="gateway")
+        else:
             attempt.capture_request(lambda: litellm_content.request(payload), vantage="gateway")
             attempt.capture_output(Late(lambda: litellm_content.output(payload)), vantage="gateway")
         _settle(attempt, payload)
@@ -145,6 +149,11 @@ def _seen_elsewhere(run: Run, payload: Details, standing: Witness | None) -> boo
         return standing is not None and standing.saw
     # What LiteLLM's cache answers has the id of the answer that it keeps, and went over no wire.
     return not payload.get("cache_hit") and seen(run, str(payload.get("id")), "litellm")
+
+
+def _kept_from_us() -> object:
+    """Stand for content that LiteLLM keeps from its loggers: there was some, and it becomes a gap."""
+    raise NotObserved
 
 
 def _settle(attempt: Attempt, payload: Details) -> None:
