@@ -11,19 +11,18 @@ import msgspec
 
 from custody_client import answers
 from custody_client.accounts import ASKING, MOST_STATES, OPEN, REFUSED, Account, Standing, Ticket
-from custody_client.answers import Admission, Outcome, Problem
+from custody_client.answers import Admission, Problem
 from custody_client.flushing import Flushing
 from custody_client.frames import Part, State
 from custody_client.ranges import Ranges
+from custody_client.reporting import Reporting
 from custody_client.words import (
     CLIENT_SHUTDOWN,
     CLIENT_TRANSPORT,
     FINAL,
     KIND_NOT_ADMITTED,
-    NOT_NOW,
     NOT_OBSERVED,
     PART_TOO_LARGE,
-    RUN_CLOSED,
     RUN_NOT_ADMITTED,
     sayable,
 )
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
 # How long what waits is kept for a service that does not answer.
 _PATIENCE_S: Final = 10.0
-_REPORT_EVERY_S: Final = 2.0
-_REPORT_AGAIN_S: Final = 0.5
 _ASK_AGAIN_S: Final = 60.0
 _NEVER: Final = float("inf")
 _JSON: Final = {"Content-Type": "application/json"}
@@ -49,19 +46,16 @@ class Delivery:
         self.queue: deque[Part] = deque()
         self.states: dict[tuple[str, str], State] = {}
         self.flushing = Flushing(self)
+        self.reporting = Reporting(self)
         self.over = False
         self._declare_at = 0.0 if account.ticket is None else account.ticket.renew_at
-        self._report_at = 0.0
-        self._not_before = 0.0
         # Whether the service has not answered since it last did.
         self._failed = False
-        # Since when a standing refusal, or the wait for the answer, speaks for numbers of which nothing else is known.
-        self._stretch = account.stretch
+        self.stretch = account.stretch
+        """From which number on a refusal, or the wait for the answer, speaks for what nothing else is known of."""
         self._known = Ranges()
         self._seen = 0
         self._quiet_since = monotonic()
-        # Whether there is a run over there in which losses can be recorded.
-        self._tellable = account.ticket is not None
 
     # --- what the background thread asks
 
@@ -69,7 +63,7 @@ class Delivery:
         """Do the most urgent thing that takes a request; False if there is none, or not now."""
         if not self.sender.may_ask(now):
             return False
-        return self._declared(now) or self.flushing.step(now) or self._reported(now) or self._closed(now)
+        return self._declared(now) or self.flushing.step(now) or self.reporting.step(now)
 
     def gather(self, now: float) -> None:
         """Take over what callers left, and let go of what waited too long; also called amid a request."""
@@ -98,12 +92,20 @@ class Delivery:
     def busy(self) -> bool:
         """Say whether anything waits to be sent or told, so that a flush is not over yet."""
         account = self.account
-        if account.inbox or account.states or self.queue or self.states or self.flushing.batch is not None:
+        if self._unsent():
             return True
         if account.phase is ASKING:
             return account.last > 0 or account.closing
-        untold = account.ledger.gather() > 0 or (account.phase is REFUSED and account.last >= self._stretch)
-        return account.closing or (untold and self._tellable)
+        untold = account.ledger.gather() > 0 or (account.phase is REFUSED and account.last >= self.stretch)
+        return account.closing or (untold and self.reporting.tellable)
+
+    def waits(self) -> bool:
+        """Say whether anything is still to be sent or told before the run can be closed."""
+        return self._unsent() or (self.reporting.tellable and self.account.ledger.gather() > 0)
+
+    def _unsent(self) -> bool:
+        account = self.account
+        return bool(account.inbox or account.states or self.queue or self.states or self.flushing.batch)
 
     def quiet(self, now: float) -> float:
         """Return since how many seconds nothing was captured."""
@@ -114,7 +116,7 @@ class Delivery:
 
     def due(self) -> float:
         """Return when there may be something to do that nobody rings for."""
-        return min(self._declare_at, self._report_at or _NEVER)
+        return min(self._declare_at, self.reporting.due)
 
     def lose(self, part: Part, reason: str) -> None:
         """Let go of a part that will not be stored."""
@@ -201,11 +203,11 @@ class Delivery:
         """The declaration itself was refused: with this key, or like this, there is no such run for us."""
         self.sender.office.trouble.note("declaring", f"a run was not taken: {problem.reason}")
         self.refuse(RUN_NOT_ADMITTED)
-        self._tellable = False
+        self.reporting.tellable = False
         self._declare_at = _NEVER if problem.reason == "malformed_request" else monotonic() + _ASK_AGAIN_S
 
     def _decided(self, found: Admission, lifetime_s: float) -> None:
-        self._tellable = True
+        self.reporting.tellable = True
         reason = self.account.declaration.refusal or (None if found.admitted else found.reason)
         if reason is not None:
             self.refuse(reason)
@@ -230,7 +232,7 @@ class Delivery:
         account.phase = ASKING
         self.gather(monotonic())
         waited = CLIENT_TRANSPORT if self._failed else NOT_OBSERVED
-        self._settle(waited if before is ASKING else reason)
+        self.settle(waited if before is ASKING else reason)
         account.phase, account.reason = OPEN, None
         account.turned_from = account.turned_from if account.closing else None
         account.answered.set()
@@ -255,7 +257,7 @@ class Delivery:
         self.drop(reason)
         self.states.clear()
         if before is not REFUSED or said != reason:
-            self._settle((said or reason) if before is REFUSED else reason)
+            self.settle((said or reason) if before is REFUSED else reason)
 
     def _expired(self) -> None:
         """The ticket is over, and no new one was to be had: what comes from now on waits for an answer again."""
@@ -268,93 +270,12 @@ class Delivery:
 
     def _stand(self) -> None:
         """Begin a stretch of numbers for which one refusal speaks; before callers see it, so that none is left out."""
-        self._stretch = self.account.turned_from or self.account.last + 1
+        self.stretch = self.account.turned_from or self.account.last + 1
         self._known = Ranges()
         self.account.ledger.begin()
 
-    def _settle(self, reason: str) -> None:
+    def settle(self, reason: str) -> None:
+        """Lose what was numbered until now and of which nothing is known."""
         stop = self.account.last + 1
-        self.account.ledger.settle(self._stretch, stop, reason, self._known)
-        self._stretch, self._known = stop, Ranges()
-
-    # --- telling losses
-
-    def _reported(self, now: float) -> bool:
-        account, sender = self.account, self.sender
-        if account.phase is ASKING:
-            return False
-        if now < self._not_before or not (now >= self._report_at or sender.office.urgent or account.closing):
-            return False
-        if account.phase is REFUSED:
-            self._settle(account.reason or RUN_NOT_ADMITTED)
-        report = account.ledger.report() if self._tellable else []
-        self._report_at = now + _REPORT_EVERY_S if account.phase is REFUSED or report else 0.0
-        if not report:
-            return False
-        gaps = [
-            {"session": account.session, "sequences": ranges.to_text(), "reason": reason}
-            for reason, ranges in report
-        ]
-        body = msgspec.json.encode({"gaps": gaps})
-        ticket = {} if account.ticket is None else {"Custody-Ticket": account.ticket.text}
-        path = f"/v1/runs/{account.run_id}/gaps"
-        told = sender.ask(
-            "POST", path, {**ticket, **_JSON}, body, lambda answer: answers.notes(answer, len(gaps))
-        )
-        if isinstance(told, Problem):
-            self._not_told(told.reason, outage=told.outage)
-        elif told is not None:
-            self._told(report, told)
-        return True
-
-    def _told(self, report: list[tuple[str, Ranges]], told: list[Outcome]) -> None:
-        for (reason, ranges), outcome in zip(report, told, strict=True):
-            if outcome.recorded:
-                self.account.ledger.told(reason, ranges)
-            else:
-                self._not_told(outcome.reason or RUN_NOT_ADMITTED, outage=outcome.reason in NOT_NOW)
-
-    def _not_told(self, reason: str, *, outage: bool) -> None:
-        if outage:
-            self._not_before = monotonic() + _REPORT_AGAIN_S
-            return
-        self.sender.office.trouble.note("gaps", f"losses could not be told: {reason}")
-        self._tellable = False
-
-    # --- closing
-
-    def _closed(self, now: float) -> bool:
-        account = self.account
-        if not account.closing or self._waits():
-            return False
-        if account.phase is ASKING:
-            return False
-        if account.phase is OPEN:
-            self._stretch = max(self._stretch, account.turned_from or 0)
-            if account.last >= self._stretch:
-                self._settle(RUN_CLOSED)
-                return self._reported(now)
-        if not self._tellable or account.reason == RUN_CLOSED:
-            self.over = True
-            return False
-        body = msgspec.json.encode({"sessions": self._sessions()})
-        taken = self.sender.ask("POST", f"/v1/runs/{account.run_id}/close", _JSON, body, answers.closed)
-        if isinstance(taken, Problem) and not taken.outage:
-            self.sender.office.trouble.note("closing", f"a run was not closed: {taken.reason}")
-            self.over = True
-        self.over = self.over or taken is True
-        return True
-
-    def _waits(self) -> bool:
-        account = self.account
-        if account.inbox or account.states or self.queue or self.states or self.flushing.batch is not None:
-            return True
-        return self._tellable and account.ledger.gather() > 0
-
-    def _sessions(self) -> dict[str, int]:
-        account = self.account
-        sessions = {account.session: account.last}
-        for session, page in account.children:
-            if last := int.from_bytes(page[:8]):
-                sessions[session] = last
-        return sessions
+        self.account.ledger.settle(self.stretch, stop, reason, self._known)
+        self.stretch, self._known = stop, Ranges()
