@@ -25,9 +25,10 @@ _READS: Final = frozenset({"GET", "HEAD"})
 def answer(request: AnyRequest, reason: Reason, status: int, detail: str = "") -> Response[str]:
     """Answer a refusal or fault as a page, or as a piece of one."""
     request.scope["state"]["reason"] = reason.value
-    make = fragment if wants_fragment(request) else page
-    template = "fault_piece.html" if wants_fragment(request) else "fault.html"
-    return make(request, template, status=status, reason=reason, code=status, detail=detail, choose=False)
+    facts = {"reason": reason, "code": status, "detail": detail}
+    if wants_fragment(request):
+        return fragment(request, "fault_piece.html", status=status, whole=False, **facts)
+    return page(request, "fault.html", status=status, whole=True, **facts)
 
 
 def _on_not_signed_in(request: AnyRequest, _: NotSignedIn) -> Response[Any]:

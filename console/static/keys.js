@@ -15,6 +15,12 @@ const SEQUENCE_MS = 1500;
 const list = document.getElementById("keys");
 let goPressedAt = -Infinity;
 
+// The list is there for whoever does not know the key for it.
+for (const button of document.querySelectorAll("[data-keys]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => list.showModal());
+}
+
 const KEYS = {
   j: () => step("[data-row]", 1),
   k: () => step("[data-row]", -1),
