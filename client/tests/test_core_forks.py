@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from custody_client import Custody
+from custody_client import Custody, forks
 from tests.support.scripted import KEY, closing, hanging, scripted, trickling, until
 from tests.support.sources import ROOT
 
@@ -72,6 +72,46 @@ def test_parent_and_child_deliver_what_is_theirs_once_and_both_sessions_are_name
     (closed,) = service.closings()
     assert {session: len(parts) for session, parts in sessions.items()} == closed
     assert service.gaps() == {}
+
+
+def test_a_child_that_closes_the_run_ends_only_its_own_session(service, custody):
+    with custody.run("r-1", wait=2) as run:
+        capture(run, b"p1")
+
+        def work():
+            with run:
+                capture(run, b"c1", b"c2")
+
+        forked(work)
+        assert service.closings() == []
+        capture(run, b"p2")
+    assert custody.flush(5)
+    assert sorted(by_session(service).values()) == [[b"c1", b"c2"], [b"p1", b"p2"]]
+    assert [sorted(closed.values()) for closed in service.closings()] == [[2, 2]]
+
+
+def test_a_child_whose_parent_is_gone_closes_the_run(service):
+    text = (
+        "import os, sys, time\nfrom custody_client import Custody\n"
+        "run = Custody(sys.argv[1], sys.argv[2]).run('r-1', wait=2)\n"
+        "if os.fork():\n    os._exit(0)\n"
+        "while os.getppid() == run._account.parent:\n    time.sleep(0.01)\n"
+        "run.exchange().attempt().capture_request(b'c1')\nrun.close()\n"
+    )
+    program = [sys.executable, "-c", text, service.url, KEY]
+    subprocess.run(program, env=ENVIRONMENT, timeout=30, check=True)
+    assert list(until(service.closings)[0].values()) == [1]
+
+
+def test_forks_that_only_begin_other_programs_leave_room_for_those_that_capture(service, custody):
+    run = custody.run("r-1", wait=2)
+    for _ in range(300):
+        forks._before()
+    assert len(run._account.children) <= 255
+    forked(lambda: capture(run, b"c1"))
+    run.close()
+    until(service.closings)
+    assert sorted(service.closings()[0].values()) == [0, 1]
 
 
 def test_a_child_that_is_killed_is_missed(service, custody):
@@ -167,7 +207,7 @@ def work_apart(url):
 
 PROGRAM = """
 import sys, time
-from custody_client import Custody
+from custody_client import Custody, forks
 custody = Custody(sys.argv[1], sys.argv[2])
 run = custody.run("r-1", wait=float(sys.argv[3]))
 answers = []

@@ -79,6 +79,7 @@ class Account:
         "numbers",
         "office",
         "page",
+        "parent",
         "phase",
         "reason",
         "room",
@@ -136,6 +137,8 @@ class Account:
         """How many of its numbers the office counts by itself, since it forgot the run."""
         self.stretch = 1
         """From which number on nothing was settled yet, of what was not looked at."""
+        self.parent: int | None = None
+        """The process that this one was forked from, whose run it is to close."""
         self.page: memoryview | None = None
         """Where this process says it, if it was forked."""
 
@@ -154,6 +157,11 @@ class Account:
     def last(self) -> int:
         """The last number that was taken."""
         return numbered(self.numbers)
+
+    @property
+    def another_closes(self) -> bool:
+        """Whether the process that has the run goes on, so that only this one's session ends here."""
+        return self.parent is not None and self.parent == os.getppid()
 
     def tell(self) -> None:
         """Say in shared memory how much was numbered, for the process that this one was forked from."""

@@ -100,7 +100,7 @@ class Custody:
         """Declare a run in the background, and return it; the same object for the same id.
 
         Said again, the strictest of all declarations holds. `content` is `allow` or `opt_out`; where it is not said,
-        the scope decides. `wait` (seconds, at most 2) waits for the answer.
+        the scope decides. `wait` (seconds, at most 2) waits for the answer; leave it out in an event loop.
         """
         try:
             if not is_id(run_id):

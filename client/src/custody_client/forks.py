@@ -41,13 +41,14 @@ class _Forking:
     """What is prepared before a fork and taken up on its other side."""
 
     sessions: tuple[tuple[Account, str, memoryview | None], ...] = ()
+    parent = 0
 
 
 def _before() -> None:
     """Choose the sessions of the process to come, and where it says how much it numbered."""
     _watch_multiprocessing()
     accounts = [each for client in list(_clients) for each in list(client.office.accounts.values())]
-    _Forking.sessions = ()
+    _Forking.sessions, _Forking.parent = (), os.getpid()
     if not accounts:
         return
     try:
@@ -58,6 +59,9 @@ def _before() -> None:
     for at, account in enumerate(accounts):
         slot = None if page is None else page[at * _SLOT_BYTES : (at + 1) * _SLOT_BYTES]
         session = new_session()
+        if len(account.children) >= _MOST_CHILDREN:
+            # Most forks only begin another program, and number nothing.
+            account.children = [each for each in account.children if any(each[1])]
         if slot is not None and len(account.children) < _MOST_CHILDREN:
             account.children.append((session, slot))
         found.append((account, session, slot))
@@ -71,6 +75,7 @@ def _in_child() -> None:
     for account, session, slot in _Forking.sessions:
         account.begin(session)
         account.page = slot
+        account.parent = _Forking.parent
     _Forking.sessions = ()
 
 

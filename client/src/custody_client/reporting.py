@@ -96,7 +96,7 @@ class Reporting:
             if account.last >= self._delivery.stretch:
                 self._delivery.settle(RUN_CLOSED)
                 return self._reported(now)
-        if not self.tellable or account.reason == RUN_CLOSED:
+        if not self.tellable or account.reason == RUN_CLOSED or account.another_closes:
             self._delivery.over = True
             return False
         body = msgspec.json.encode({"sessions": self._sessions()})

@@ -19,7 +19,8 @@ _MOST_NAMED: Final = 4096
 class Run:
     """One execution of the runtime's task; made by `Custody.run`. `with` makes it current, and closes it at the end.
 
-    A process that is forked has the run too, under a session of its own, and need not close it.
+    A process that is forked has the run too, under a session of its own; closing it there ends only that session, as
+    long as the process lives from which it was forked. That names the session when it closes the run.
     """
 
     def __init__(self, run_id: str, account: Account) -> None:
