@@ -17,7 +17,6 @@ from store.api.reading import (
     Since,
     Until,
     answered,
-    asked,
     only,
     reader_of,
 )
@@ -25,6 +24,7 @@ from store.errors import Malformed
 from store.ids import caller_id
 from store.services.access import AccessItem
 from store.services.paging import USUAL, Page
+from store.services.questions import asked
 
 _ALLOWED: Final = (Role.AUDITOR, Role.OPERATOR, Role.CUSTODIAN)
 

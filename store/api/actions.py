@@ -15,11 +15,11 @@ from store.api.reading import (
     Since,
     Until,
     answered,
-    asked,
     only,
 )
 from store.services.actions import ActionItem
 from store.services.paging import USUAL, Page, Reader
+from store.services.questions import asked
 from store.tables.operator_actions import STORE_WIDE
 
 _ALLOWED: Final = (Role.AUDITOR, Role.OPERATOR)

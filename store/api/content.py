@@ -10,12 +10,13 @@ from policies.reasons import Reason
 from store.api.answers import Ready, get
 from store.api.direct import DIRECT
 from store.api.identity import purpose_of, requires, services
-from store.api.reading import READERS, AnyRequest, evidence_of, only, reader_of
+from store.api.reading import READERS, AnyRequest, only, reader_of
 from store.api.schema import OPERATION
 from store.errors import NotFound
 from store.ids import caller_id
 from store.services.content import MOST_PURPOSE, ContentView
 from store.services.paging import Reader
+from store.services.questions import evidence_of
 from store.services.readback import PartIdentity
 from store.services.said import known_kind
 

@@ -1,8 +1,6 @@
 """Exports: what was asked for, streamed as a bundle that can be checked far away from here."""
 
-import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -16,17 +14,16 @@ from policies.kinds import Role
 from store.api.content import PURPOSE_HEADER
 from store.api.documents import unambiguous
 from store.api.identity import purpose_of, requires, scope_of, services
-from store.api.reading import AnyRequest, evidence_of, only, reader_of
+from store.api.reading import AnyRequest, only, reader_of
 from store.api.schema import OPERATION
-from store.errors import CustodyError, Malformed, NotFound
+from store.errors import Malformed
 from store.ids import caller_id
 from store.services.export.asking import MOST_ANCHORS, MOST_PARTS, Wanted
+from store.services.export.sending import send_while_taken
+from store.services.questions import evidence_named, evidence_of
 
 # Ten thousand names of the greatest length, and what stands around them.
 _MOST_BYTES: Final = 2 << 20
-# A piece of a bundle goes out in such slices; whoever takes none for so long gets no more.
-_SLICE: Final = 256 << 10
-_TAKEN_WITHIN_S: Final = 60.0
 
 _ZIP: Final = "application/zip"
 _ROLES: Final = (Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR)
@@ -128,55 +125,18 @@ class _Streamed(Response[bytes]):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it for as long as somebody takes it."""
         del scope
-        sending = asyncio.create_task(self._send(send))
-        gone = asyncio.create_task(_gone(receive))
-        try:
-            await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            gone.cancel()
-            if not sending.done():
-                sending.cancel()
-        await asyncio.wait({sending})
-        fault = None if sending.cancelled() else sending.exception()
-        # An outage is in the log already. The answer has begun: the server closes the connection before its end.
-        if fault is not None and not isinstance(fault, CustodyError | TimeoutError):
-            raise fault
-
-    async def _send(self, send: Send) -> None:
         headers = [
             (b"content-type", _ZIP.encode("ascii")),
             (b"content-disposition", self._disposition.encode("ascii")),
         ]
-        async with aclosing(self._pieces) as pieces:
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await _sliced(send, self._first)
-            async for piece in pieces:
-                await _sliced(send, piece)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _sliced(send: Send, piece: bytes) -> None:
-    for at in range(0, len(piece), _SLICE):
-        async with asyncio.timeout(_TAKEN_WITHIN_S):
-            await send({"type": "http.response.body", "body": piece[at : at + _SLICE], "more_body": True})
-
-
-async def _gone(receive: Receive) -> None:
-    """Return once nobody is there any more."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+        await send_while_taken(headers, self._first, self._pieces, receive, send)
 
 
 def _wanted(data: WantedExport) -> Wanted:
     if len(data.evidence) > MOST_PARTS or len(data.runs) > MOST_PARTS or len(data.anchors) > MOST_ANCHORS:
         raise Malformed(detail=f"an export has at most {MOST_PARTS} parts and {MOST_ANCHORS} anchors")
     return Wanted(
-        [caller_id(each) for each in data.runs], [_evidence(each) for each in data.evidence], data.anchors
+        [caller_id(each) for each in data.runs],
+        [evidence_named(each) for each in data.evidence],
+        data.anchors,
     )
-
-
-def _evidence(text: str) -> UUID:
-    try:
-        return evidence_of(text)
-    except NotFound:
-        raise Malformed(detail="evidence is a list of evidence references") from None

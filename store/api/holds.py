@@ -13,11 +13,12 @@ from policies.kinds import Role
 from store.api.documents import MOST_BYTES, unambiguous
 from store.api.identity import caller, requires, scope_of, services
 from store.api.listing import listing
-from store.api.reading import AnyRequest, CursorText, Limit, evidence_of, only
+from store.api.reading import AnyRequest, CursorText, Limit, only
 from store.errors import Malformed
 from store.ids import caller_id
 from store.services.holds import On, OnPart, OnRun, OnScope
 from store.services.paging import USUAL
+from store.services.questions import evidence_of
 from store.tables.holds import HoldRow
 
 

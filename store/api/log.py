@@ -10,10 +10,11 @@ from litestar.params import FromPath
 from policies.kinds import Role
 from policies.reasons import Reason
 from store.api.identity import caller, named_scope, requires, services
-from store.api.reading import READERS, AnyRequest, evidence_of, only, reader_of
+from store.api.reading import READERS, AnyRequest, only, reader_of
 from store.api.schema import OPERATION
 from store.errors import CustodyError, NotFound
 from store.log_tree import tiles
+from store.services.questions import evidence_of
 
 # The framework adds the charset, which is utf-8.
 _TEXT: Final = "text/plain"

@@ -12,12 +12,13 @@ from policies.kinds import Kind, Role
 from store.api.documents import MOST_BYTES, printable, unambiguous
 from store.api.identity import caller, named_scope, requires, scope_of, services
 from store.api.listing import listing
-from store.api.reading import AnyRequest, CursorText, Limit, evidence_of, only
+from store.api.reading import AnyRequest, CursorText, Limit, only
 from store.errors import Malformed
 from store.ids import caller_id
 from store.services.erasures import Asked, Named, StoredPart, WholeRun, WholeSource, WholeSubject
 from store.services.overview import DutyStanding
 from store.services.paging import USUAL
+from store.services.questions import evidence_of
 from store.tables.completeness import Day
 from store.tables.erasures import ErasureRow
 

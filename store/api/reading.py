@@ -1,10 +1,8 @@
 """What all calls of readers share: who reads, how a page was asked for, and how it is answered."""
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, TypeVar
-from urllib.parse import parse_qsl, urlencode
-from uuid import UUID
+from urllib.parse import urlencode
 
 from litestar import Request, Response
 from litestar.params import QueryParameter
@@ -12,8 +10,8 @@ from litestar.params import QueryParameter
 from policies.availability import metadata_visible
 from policies.kinds import Role
 from store.api.identity import caller, scope_of
-from store.errors import Malformed, NotFound
-from store.services.paging import USUAL, Asked, Page, Reader
+from store.services import questions
+from store.services.paging import Page, Reader
 
 AnyRequest = Request[Any, Any, Any]
 Order = Literal["newest", "oldest"]
@@ -38,23 +36,7 @@ async def reader_of(request: AnyRequest) -> Reader:
 def only(request: AnyRequest, offered: Collection[str]) -> None:
     """Refuse parameters that the call does not offer, and ones said twice: a filter that is ignored misleads."""
     # Not by the framework's own reading: a request on the short way has none prepared.
-    query = request.scope["query_string"].decode("latin-1")
-    named = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
-    if len(named) > len(set(named)) or not set(named) <= set(offered):
-        raise Malformed(
-            detail=f"this call takes, each at most once: {', '.join(sorted(offered)) or 'no parameter'}"
-        )
-
-
-def asked(
-    order: Order = "newest",
-    limit: int = USUAL,
-    cursor: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-) -> Asked:
-    """Return how a page was asked for."""
-    return Asked(order, limit, cursor, _instant("from", since), _instant("to", until))
+    questions.only(request.scope["query_string"].decode("latin-1"), offered)
 
 
 def answered(request: AnyRequest, page: Page[Item]) -> Response[Page[Item]]:
@@ -64,28 +46,3 @@ def answered(request: AnyRequest, page: Page[Item]) -> Response[Page[Item]]:
         query = dict(request.query_params.multi_items()) | {"cursor": page.page.next}
         headers["Link"] = f'<{request.url.path}?{urlencode(query)}>; rel="next"'
     return Response(page, headers=headers)
-
-
-def evidence_of(text: str) -> UUID:
-    """Return an evidence reference; what is none is not found, like one that never was."""
-    try:
-        evidence = UUID(text)
-    except ValueError:
-        raise NotFound from None
-    if str(evidence) != text.lower():
-        raise NotFound
-    return evidence
-
-
-def _instant(name: str, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        # In a query, a plus sign that nobody escaped arrives as a space.
-        instant = datetime.fromisoformat(text.replace(" ", "+"))
-        if instant.tzinfo is None:
-            raise Malformed(detail=f"{name} needs an offset from UTC")
-        return instant.astimezone(UTC)
-    except (ValueError, OverflowError):
-        # OverflowError: its offset leads out of the calendar.
-        raise Malformed(detail=f"{name} is not a time of RFC 3339") from None

@@ -20,8 +20,6 @@ from store.api.reading import (
     Since,
     Until,
     answered,
-    asked,
-    evidence_of,
     only,
     reader_of,
 )
@@ -31,6 +29,7 @@ from store.ids import caller_id
 from store.queue import RunKey
 from store.services.paging import USUAL, Page
 from store.services.part_views import PartItem, PartView
+from store.services.questions import asked, evidence_of
 from store.services.readback import PartFilters, PartIdentity, Readable, read_reason
 from store.services.receipt_view import ReceiptView
 from store.services.refusals import title

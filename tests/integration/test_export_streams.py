@@ -19,6 +19,7 @@ from policies.reasons import Reason
 from store.api import exports
 from store.errors import Unavailable
 from store.ids import ScopeId
+from store.services.export import sending
 from store.services.export.bag import Bag
 from store.services.export.parts import PartReads
 from store.services.exports import AT_ONCE
@@ -128,7 +129,7 @@ async def test_who_takes_nothing_lets_nothing_be_read_and_who_leaves_makes_room(
 
 
 async def test_who_takes_nothing_for_long_gets_no_more(monkeypatch):
-    monkeypatch.setattr(exports, "_TAKEN_WITHIN_S", 0.01)
+    monkeypatch.setattr(sending, "_TAKEN_WITHIN_S", 0.01)
     ended: list[bool] = []
 
     async def pieces() -> AsyncGenerator[bytes, None]:
