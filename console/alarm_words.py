@@ -44,7 +44,7 @@ _ALARMS: Final[Mapping[Alarm, tuple[str, str, str]]] = MappingProxyType(
         ),
         Alarm.KEYS_WRONG: (
             "Keys at rest are wrong.",
-            "So many faults were found by the last daily look:",
+            "Faults that the last daily look found:",
             "On the host: python -m store keys-at-rest check.",
         ),
         Alarm.DUTIES_LATE: (

@@ -51,7 +51,7 @@ class Console(Litestar):
         try:
             await super().__call__(scope, receive, call.send)
         finally:
-            call.over()
+            call.over(self.state.services.metrics)
 
 
 def create_app(settings: Settings | None = None) -> Console:

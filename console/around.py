@@ -7,6 +7,7 @@ from litestar.types import Message, Scope, Send
 
 from store import logging
 from store.clock import monotonic
+from store.services.metrics import Metrics
 
 # Nothing but files of ours, no script or style in a page, nobody's frame. A raw part says otherwise of itself.
 POLICY: Final = (
@@ -48,23 +49,27 @@ class Call:
             message["headers"] = [*headers, *_ALWAYS, *_missing(headers)]
         return self._send(message)
 
-    def over(self) -> None:
-        """Write its line: ids and closed words, the route's template and never its values."""
+    def over(self, metrics: Metrics) -> None:
+        """Write its line, ids and closed words, the route's template and never its values; and count the answer."""
+        seconds = monotonic() - self._started
         scope, state = self._scope, self._scope["state"]
         caller = state.get("caller")
+        method = scope["method"] if scope["method"] in _METHODS else "other"
         logging.request(
             logging.Request(
-                method=scope["method"] if scope["method"] in _METHODS else "other",
+                method=method,
                 route=scope.get("path_template"),
                 status=self._status,
                 outcome="answered" if self._status is not None else "no_answer",
-                duration_ms=round((monotonic() - self._started) * 1000, 1),
+                duration_ms=round(seconds * 1000, 1),
                 key_id=None if caller is None else caller.key_id,
                 role=None if caller is None else caller.role.value,
                 scope_id=state.get("scope_id") or (None if caller is None else caller.scope_id),
                 reason=state.get("reason"),
             )
         )
+        if self._status is not None:
+            metrics.answered(method, self._status, seconds)
 
 
 def _missing(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -148,5 +148,5 @@ def _address(request: AnyRequest) -> str:
     direct = request.client.host if request.client else ""
     if not services(request).settings.console_forwarded:
         return direct
-    named = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+    named = ",".join(request.headers.getall("x-forwarded-for", [])).rpartition(",")[2].strip()
     return named[:_LONGEST] or direct

@@ -1,14 +1,17 @@
-"""What is the same for everybody: style and scripts, kept by browsers under their bytes' name, and a sign of life."""
+"""What is the same for everybody: style and scripts, kept under the name of their bytes; signs of life and counts."""
 
 from typing import Final
 
 from litestar import Response, Router, get
 from litestar.params import FromPath
+from prometheus_client import generate_latest
 
 from console.assets import ASSETS
-from console.guards import AnyRequest, everybody
+from console.guards import AnyRequest, everybody, services
 from store.errors import NotFound
 
+# The framework adds the charset, which is utf-8.
+_EXPOSITION: Final = "text/plain; version=0.0.4"
 _KEPT: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
@@ -28,4 +31,10 @@ async def livez() -> str:
     return "alive\n"
 
 
-router = Router("/", route_handlers=[static_file, livez])
+@get("/metrics", guards=[everybody], media_type=_EXPOSITION)
+async def metrics(request: AnyRequest) -> bytes:
+    """Count what this process did, for a collector from within: answers, corrupt reads, unusual ones."""
+    return generate_latest(services(request).metrics.registry)
+
+
+router = Router("/", route_handlers=[static_file, livez, metrics])

@@ -22,7 +22,7 @@ from tests.support.console import Browser, Running, console
 from tests.support.console import form_token as token_of
 from tests.support.duties import execute
 
-FOR_ALL = {"/static/{name:str}", "/livez"}
+FOR_ALL = {"/static/{name:str}", "/livez", "/metrics"}
 BEFORE = {("GET", "/sign-in"), ("POST", "/sign-in")}
 
 
@@ -178,6 +178,16 @@ async def test_a_role_is_shown_what_it_may_open_and_may_open_what_it_is_shown(ru
         for place in DESK:
             if place.path in there:
                 assert await opens(browser, place.path) == (role is Role.OPERATOR), (role, place)
+
+
+async def test_it_lives_and_counts_without_naming_anybody(running: Running):
+    scope = await running.scope("secret-name")
+    browser = await running.signed_in(Role.REVIEWER, scope.scope_id)
+    await browser.get("/runs?label=private")
+    assert (await browser.get("/livez")).text == "alive\n"
+    counted = (await browser.get("/metrics")).text
+    assert re.search(r'custody_request_seconds_count\{method="GET",status="2xx"\} [1-9]', counted), counted
+    assert not any(word in counted for word in ("private", "secret-name", str(scope.scope_id)))
 
 
 async def test_a_store_wide_operator_chooses_a_scope_and_others_have_their_own(running: Running):
