@@ -39,6 +39,7 @@ from store.services.holds import Holds
 from store.services.ingest import Ingest
 from store.services.key_marks import make_keys, own_keys
 from store.services.keys import KeyBook
+from store.services.log_standing import LogStandings
 from store.services.metrics import Metrics
 from store.services.notes import Notes
 from store.services.outcomes import Outcomes
@@ -95,6 +96,7 @@ class Services:
     access_log: AccessLog
     accesses: AccessPages
     proofs: Proofs
+    log_standing: LogStandings
     actions: ActionPages
     exports: Exports
 
@@ -265,6 +267,7 @@ def _services(
         access_log=access_log,
         accesses=AccessPages(reading, pager, examined=settings.page_examined),
         proofs=Proofs(reading),
+        log_standing=LogStandings(database, keyring, lease_s=settings.reads_lease.total_seconds()),
         actions=ActionPages(database, pager),
         exports=Exports(reading, keyring, access_log, metrics),
     )

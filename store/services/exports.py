@@ -1,8 +1,10 @@
 """Exports: asked for once, fetched by the key that asked, made anew each time."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -22,13 +24,35 @@ from store.services.metrics import Metrics
 from store.services.paging import Reader
 from store.services.proofs import Tree
 from store.tables import exports, log, publishing
-from store.tables.exports import ExportRow
+from store.tables.exports import ExportRow, StandingRow
 from store.tables.log_reads import Published
 
 # How long an export may be fetched after it was asked for.
 LIVES_S: Final = 24 * 3600.0
 # Bundles that one process makes at a time: each may hold some megabytes, and a thread.
 AT_ONCE: Final = 2
+# Of the exports of a key, the last so many are shown.
+MOST_SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How an export stands; `done` parts are in the bundle that this process makes now, None where it makes none.
+
+    `state`: `ready` (nobody fetched it), `begun` (somebody did, and did not get all of it), `given` (to its last byte).
+    """
+
+    export_id: UUID
+    requested_at: datetime
+    ends_at: datetime
+    purpose: str | None
+    parts: int
+    runs: int
+    anchors: Sequence[int]
+    tree_size: int
+    state: str
+    given_at: datetime | None
+    done: int | None
 
 
 class Exports:
@@ -48,10 +72,25 @@ class Exports:
         self._asking = Asking(database)
         self._reads = PartReads(database, keyring, accesses, metrics)
         self._free = at_once
+        self._under_way: dict[UUID, Making] = {}
 
     async def ask(self, reader: Reader, wanted: Wanted, purpose: str | None) -> Asked:
         """Take an export down: it can be fetched from now on."""
         return await self._asking.ask(reader, wanted, checked_purpose(purpose))
+
+    async def standing(self, reader: Reader, export: UUID) -> Standing:
+        """Return how an export of this key stands; NotFound once it cannot be fetched any more."""
+        async with self._database.connection() as connection:
+            row = await exports.standing(connection, reader.scope, export, reader.key_id, LIVES_S)
+        if row is None:
+            raise NotFound
+        return self._standing(row)
+
+    async def mine(self, reader: Reader) -> list[Standing]:
+        """Return the last exports of this key that can be fetched, newest first; at most MOST_SHOWN."""
+        async with self._database.connection() as connection:
+            rows = await exports.of_key(connection, reader.scope, reader.key_id, LIVES_S, MOST_SHOWN)
+        return [self._standing(row) for row in rows]
 
     async def bundle(self, reader: Reader, export: UUID) -> AsyncGenerator[bytes, None]:
         """Yield the archive; what is raised before its first piece is an answer, later on it is left without an end."""
@@ -73,6 +112,7 @@ class Exports:
 
     async def _made(self, reader: Reader, row: ExportRow) -> AsyncGenerator[bytes, None]:
         making = await self._making(reader, row)
+        self._under_way[row.export_id] = making
         try:
             async with aclosing(making.pieces()) as pieces:
                 async for piece in pieces:
@@ -85,8 +125,27 @@ class Exports:
         except (GeneratorExit, asyncio.CancelledError):
             logger().info("export_left", key_id=reader.key_id, scope_id=reader.scope, count=making.given)
             raise
+        finally:
+            if self._under_way.get(row.export_id) is making:
+                del self._under_way[row.export_id]
         await self._given(reader, row)
         logger().info("export_given", key_id=reader.key_id, scope_id=reader.scope, count=making.given)
+
+    def _standing(self, row: StandingRow) -> Standing:
+        making = self._under_way.get(row.export_id)
+        return Standing(
+            row.export_id,
+            row.requested_at,
+            row.requested_at + timedelta(seconds=LIVES_S),
+            row.purpose,
+            row.parts,
+            row.runs,
+            row.anchors,
+            row.tree_size,
+            row.state,
+            row.given_at,
+            None if making is None else making.given + len(making.missing),
+        )
 
     async def _given(self, reader: Reader, row: ExportRow) -> None:
         try:

@@ -40,6 +40,21 @@ class ExportRow:
     tree_size: int
 
 
+@dataclass(frozen=True, slots=True)
+class StandingRow:
+    """An export in numbers: `state` is ready, begun or given, and `given_at` when it was sent to its last byte."""
+
+    export_id: ExportId
+    requested_at: datetime
+    purpose: str | None
+    parts: int
+    runs: int
+    anchors: Sequence[int]
+    tree_size: int
+    state: str
+    given_at: datetime | None
+
+
 async def runs_named(connection: Connection, scope: UUID, names: Collection[str]) -> dict[str, UUID]:
     """Return the runs of these names; one that is not there is left out."""
     rows = await connection.fetch(_SQL["runs_named"], scope, list(names))
@@ -95,6 +110,22 @@ async def get(
     """Return an export of this key that is younger than `lives_s`."""
     row = await connection.fetchrow(_SQL["get"], scope, export, key_id, lives_s)
     return None if row is None else ExportRow(*row.values())
+
+
+async def standing(
+    connection: Connection, scope: UUID, export: UUID, key_id: str, lives_s: float
+) -> StandingRow | None:
+    """Return how an export of this key stands that is younger than `lives_s`."""
+    row = await connection.fetchrow(_SQL["standing"], scope, export, key_id, lives_s)
+    return None if row is None else StandingRow(*row.values())
+
+
+async def of_key(
+    connection: Connection, scope: UUID, key_id: str, lives_s: float, limit: int
+) -> list[StandingRow]:
+    """Return the last exports of this key that are younger than `lives_s`, newest first."""
+    rows = await connection.fetch(_SQL["of_key"], scope, key_id, lives_s, limit)
+    return [StandingRow(*row.values()) for row in rows]
 
 
 async def begun(connection: Connection, scope: UUID, export: UUID) -> None:

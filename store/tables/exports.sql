@@ -29,6 +29,18 @@ SELECT export_id, requested_at, purpose, evidence, runs, anchors, tree_size
 FROM exports
 WHERE scope_id = $1 AND export_id = $2 AND requested_by = $3 AND requested_at > now() - make_interval(secs => $4)
 
+-- name: standing how an export of one key stands, while it may be fetched
+SELECT export_id, requested_at, purpose, cardinality(evidence), cardinality(runs), anchors, tree_size, state, given_at
+FROM exports
+WHERE scope_id = $1 AND export_id = $2 AND requested_by = $3 AND requested_at > now() - make_interval(secs => $4)
+
+-- name: of_key the last exports of one key that may be fetched; index exports_by_time
+SELECT export_id, requested_at, purpose, cardinality(evidence), cardinality(runs), anchors, tree_size, state, given_at
+FROM exports
+WHERE scope_id = $1 AND requested_by = $2 AND requested_at > now() - make_interval(secs => $3)
+ORDER BY requested_at DESC, export_id DESC
+LIMIT $4
+
 -- name: begun somebody fetches it
 UPDATE exports SET state = 'begun' WHERE scope_id = $1 AND export_id = $2 AND state = 'ready'
 

@@ -16,10 +16,16 @@ def bundle_signer(keyring: Keyring, origin: str) -> Signer:
 
 async def log_key(connection: Connection) -> VerifierKey:
     """Return the key that signs the log; Unavailable while the publisher has never named it."""
-    named = await publishing.key_leaves(connection)
-    if not named:
+    key = await named_log_key(connection)
+    if key is None:
         raise Unavailable(Reason.STORE_UNAVAILABLE, "nobody has begun to publish the log")
-    return parse_vkey(named_key(named[-1]))
+    return key
+
+
+async def named_log_key(connection: Connection) -> VerifierKey | None:
+    """Return the key that signs the log; None while the publisher has never named it."""
+    named = await publishing.key_leaves(connection)
+    return parse_vkey(named_key(named[-1])) if named else None
 
 
 def policy_text(log: VerifierKey, bundle: VerifierKey) -> str:
