@@ -95,7 +95,7 @@ def test_a_child_whose_parent_is_gone_closes_the_run(service):
         "import os, sys, time\nfrom custody_client import Custody\n"
         "run = Custody(sys.argv[1], sys.argv[2]).run('r-1', wait=2)\n"
         "if os.fork():\n    os._exit(0)\n"
-        "while os.getppid() == run._account.parent:\n    time.sleep(0.01)\n"
+        "for _ in range(500):\n    if os.getppid() != run._account.parent: break\n    time.sleep(0.01)\n"
         "run.exchange().attempt().capture_request(b'c1')\nrun.close()\n"
     )
     program = [sys.executable, "-c", text, service.url, KEY]
