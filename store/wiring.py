@@ -53,6 +53,8 @@ from store.services.readback import Readback
 from store.services.reads_open import ReadsOpen
 from store.services.receipt_view import ReceiptWriter
 from store.services.restore import Restore
+from store.services.run_lists import RunLists
+from store.services.run_maps import RunMaps
 from store.services.run_reads import RunReads
 from store.services.runs import RunBook
 from store.services.scopes import ScopeBook
@@ -92,6 +94,8 @@ class Services:
     alarms: Alarms
     readback: Readback
     run_reads: RunReads
+    run_lists: RunLists
+    run_maps: RunMaps
     content: ContentReads
     access_log: AccessLog
     accesses: AccessPages
@@ -263,6 +267,8 @@ def _services(
         alarms=Alarms(database, queue, overview, settings),
         readback=Readback(reading, keyring, pager, part_proofs.state_of, examined=settings.page_examined),
         run_reads=RunReads(reading, pager, keyring, examined=settings.page_examined),
+        run_lists=RunLists(reading, pager, examined=settings.page_examined),
+        run_maps=RunMaps(reading, pager, keyring),
         content=ContentReads(reading, keyring, access_log, metrics),
         access_log=access_log,
         accesses=AccessPages(reading, pager, examined=settings.page_examined),
