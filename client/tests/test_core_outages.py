@@ -285,6 +285,21 @@ def test_a_name_that_is_looked_up_for_ever_holds_up_nothing(monkeypatch):
     assert time.monotonic() - begun < 2
 
 
+def test_a_name_that_was_found_serves_while_it_cannot_be_looked_up(service, monkeypatch):
+    url = service.url.replace("127.0.0.1", "localhost")
+    monkeypatch.setattr("custody_client.resolving._FRESH_S", 0.0)
+    for _ in range(2):
+        custody = Custody(url, KEY)
+        assert custody.run("r-1", wait=2).admits("logical-request")
+        custody.close(timeout=0.5)
+        # As where the interpreter ends, and in its end forked from this one.
+        monkeypatch.setattr("custody_client.resolving.Thread", _no_thread)
+
+
+def _no_thread(**_):
+    raise RuntimeError("can't start new thread at interpreter shutdown")
+
+
 def test_a_name_that_nobody_knows_is_no_answer():
     custody = Custody("http://nobody.invalid:1", KEY)
     capture(custody.run("r-1"))

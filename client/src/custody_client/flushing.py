@@ -86,6 +86,8 @@ class Flushing:
         if batch is not None:
             for part in batch.parts:
                 self._delivery.lose(part, reason)
+            if batch.states:
+                self._sender.office.trouble.note("states", f"what was said of attempts got lost: {reason}")
 
     # --- what goes
 

@@ -15,19 +15,23 @@ _FRESH_S: Final = 60.0
 Found = list[tuple[socket.AddressFamily, Any]]
 
 
+# What was found last, also by the process that this one was forked from: at its end no thread may be started to ask.
+_known: Final[dict[tuple[str, int], tuple[Found, float]]] = {}
+
+
 class Resolver:
     """Looks one host up, never twice at once, and remembers what it found."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._found: Found = []
-        self._fresh_until = 0.0
         self._asked: SimpleQueue[Found] | None = None
 
     def addresses(self, deadline: "Deadline") -> Found:
         """Return the host's addresses; OSError where there are none, TimeoutError where that is not known in time."""
-        if self._found and monotonic() < self._fresh_until:
-            return self._found
+        name = self._address.host, self._address.port
+        known, fresh_until = _known.get(name, ([], 0.0))
+        if known and monotonic() < fresh_until:
+            return known
         try:
             # An address in digits needs nobody to be asked.
             return _looked_up(self._address, socket.AI_NUMERICHOST)
@@ -35,10 +39,10 @@ class Resolver:
             pass
         found = self._asked_for(deadline)
         if found:
-            self._found, self._fresh_until = found, monotonic() + _FRESH_S
-        if not self._found:
+            _known[name] = found, monotonic() + _FRESH_S
+        if not found and not known:
             raise OSError("no address")
-        return self._found
+        return found or known
 
     def _asked_for(self, deadline: "Deadline") -> Found:
         if self._asked is None:
