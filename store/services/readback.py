@@ -20,7 +20,7 @@ from store.services import lost
 from store.services.paging import Asked, Page, Pager, Reader, Turn, Window
 from store.services.part_views import PartItem, PartView, ProofState, decide, part_item, part_view
 from store.tables import pages
-from store.tables.pages import OFFERED, WITH_EVERY_SET, Keyset, PartKey, PartRow
+from store.tables.pages import OFFERED, WITH_EVERY_SET, Keyset, PartKey, PartRow, PartTimes
 
 Readable = Literal["readable", "unavailable"]
 # How a part of a scope stands in the proof log.
@@ -111,6 +111,14 @@ class Readback:
         """Return the part of an identity; NotFound if nothing was stored under it."""
         async with self._database.connection() as connection:
             return await self._view(connection, reader, await key_of(connection, reader.scope, identity))
+
+    async def times(self, reader: Reader, evidence: UUID) -> PartTimes:
+        """Return when something became of a part, for whoever is told why it is not readable."""
+        async with self._database.connection() as connection:
+            found = await pages.times(connection, reader.scope, evidence)
+        if found is None:
+            raise NotFound
+        return found
 
     async def _view(self, connection: Connection, reader: Reader, key: PartKey | None) -> PartView:
         # Another scope's part, and one that never was, take the same path to the same answer.

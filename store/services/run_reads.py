@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Final
 
 from policies.kinds import Kind
 from store.clock import utc_now
@@ -29,6 +30,9 @@ from store.services.run_views import (
 )
 from store.tables import pages, run_pages
 from store.tables.run_pages import FoundAttempt, GapRow, RunRow
+
+# More tries of one call than anybody makes.
+MOST_OF_EXCHANGE: Final = 200
 
 
 class RunReads:
@@ -92,6 +96,14 @@ class RunReads:
         place = None if last is None else (last.attempt.first_at, last.tie)
         info = self._pager.info(turn, window.opened_at, window, place)
         return Page([attempt_item(row.run, row.attempt) for row in shown], info)
+
+    async def attempts_of(self, reader: Reader, run: str, exchange: str) -> list[AttemptItem]:
+        """Return the first attempts of an exchange of which anything was told, stored or missed."""
+        async with self._database.connection() as connection:
+            rows = await run_pages.attempts_of_exchange(
+                connection, reader.scope, run, exchange, MOST_OF_EXCHANGE
+            )
+        return [attempt_item(run, row) for row in rows]
 
     async def gaps(
         self, reader: Reader, run: str, asked: Asked, overdue: Sequence[Overdue] = ()

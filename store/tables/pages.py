@@ -75,6 +75,18 @@ class PartKey:
 
 
 @dataclass(frozen=True, slots=True)
+class PartTimes:
+    """When something became of a part, or will: null is not yet, or never."""
+
+    retain_until: datetime
+    expired_at: datetime | None
+    purging_at: datetime | None
+    purged_at: datetime | None
+    revoked_at: datetime | None
+    withdrawn_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class PartRow:
     """One part in one instant; `exact_bytes` is None once the body is gone."""
 
@@ -149,6 +161,12 @@ async def facts(connection: Connection, scope: UUID, keys: Collection[PartKey]) 
         _SQL["facts"], scope, [key.evidence for key in keys], min(spans), max(spans)
     )
     return {row["evidence"]: _part(row) for row in rows}
+
+
+async def times(connection: Connection, scope: UUID, evidence: UUID) -> PartTimes | None:
+    """Return when something became of a part."""
+    row = await connection.fetchrow(_SQL["times"], scope, evidence)
+    return None if row is None else PartTimes(**dict(row))
 
 
 async def instants(connection: Connection) -> tuple[datetime, datetime]:

@@ -90,6 +90,20 @@ LEFT JOIN LATERAL (
 ) AS o ON true
 WHERE p.scope_id = $1 AND p.evidence = ANY($2::uuid[])
 
+-- name: times when something became of a part, or will: for a reader who is told why it is not readable
+SELECT r.retain_until, b.expired_at, p.purging_at, p.purged_at, f.revoked_at, f.withdrawn_at
+FROM parts p
+JOIN runs r ON r.scope_id = p.scope_id AND r.run_uid = p.run_uid
+JOIN buckets b ON b.scope_id = p.scope_id AND b.bucket_id = p.bucket_id
+LEFT JOIN source_sets s ON s.scope_id = p.scope_id AND s.set_id = p.source_set
+CROSS JOIN LATERAL (
+    SELECT min(o.revoked_at) AS revoked_at, min(v.withdrawn_at) AS withdrawn_at
+    FROM unnest(s.sources, s.versions) AS bound (source, version)
+    LEFT JOIN sources o ON o.scope_id = p.scope_id AND o.source = bound.source
+    LEFT JOIN source_versions v ON v.scope_id = p.scope_id AND v.source = bound.source AND v.version = bound.version
+) AS f
+WHERE p.scope_id = $1 AND p.evidence = $2
+
 -- name: key_of_evidence where one part lies, by its evidence reference
 SELECT evidence, span_start, stored_at, run_uid, exchange, attempt, kind, now() AS opened_at
 FROM parts

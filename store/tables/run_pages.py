@@ -1,9 +1,9 @@
 """What readers see of runs: their pages, what a run's closing counted, its attempts, and what is missing of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from policies.kinds import Dispatch, Kind, SaidBy, Settlement
@@ -232,11 +232,19 @@ async def attempts_by_ref(
     ]
 
 
+async def attempts_of_exchange(
+    connection: Connection, scope: UUID, run: str, exchange: str, limit: int
+) -> list[AttemptRow]:
+    """Return the first attempts of an exchange of which anything was told, stored or missed."""
+    rows = await connection.fetch(_SQL["attempts_of_exchange"], scope, run, exchange, limit)
+    return [_attempt({**dict(row), "exchange": exchange}) for row in rows]
+
+
 def _run(row: Record) -> RunRow:
     return RunRow(**dict(row))
 
 
-def _attempt(row: Record) -> AttemptRow:
+def _attempt(row: Mapping[str, Any] | Record) -> AttemptRow:
     return AttemptRow(
         exchange=row["exchange"],
         attempt=row["attempt"],

@@ -103,3 +103,26 @@ FROM (
 WHERE (f.first_at, f.tie) > ($3, $4)
 ORDER BY f.first_at, f.tie
 LIMIT $5
+
+-- name: attempts_of_exchange the attempts of an exchange of which anything was told, stored or missed, first ones first
+SELECT f.attempt AS attempt, min(f.first_at) AS first_at,
+       coalesce(min(f.dispatch), 'unknown') AS dispatch, coalesce(min(f.settlement), 'unknown') AS settlement,
+       min(f.dispatch_conflict) AS dispatch_conflict, min(f.settlement_conflict) AS settlement_conflict
+FROM runs r
+CROSS JOIN LATERAL (
+    SELECT a.attempt, a.first_at, a.dispatch, a.settlement, a.dispatch_conflict, a.settlement_conflict
+    FROM attempts a
+    WHERE a.scope_id = r.scope_id AND a.run_uid = r.run_uid AND a.exchange = $3
+    UNION ALL
+    SELECT p.attempt, p.received_at, NULL, NULL, NULL, NULL
+    FROM parts p
+    WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid AND p.exchange = $3
+    UNION ALL
+    SELECT g.attempt, g.first_at, NULL, NULL, NULL, NULL
+    FROM gaps g
+    WHERE g.scope_id = r.scope_id AND g.run_uid = r.run_uid AND g.exchange = $3
+) AS f
+WHERE r.scope_id = $1 AND r.run = $2
+GROUP BY f.attempt
+ORDER BY min(f.first_at), f.attempt
+LIMIT $4

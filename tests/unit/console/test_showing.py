@@ -168,8 +168,8 @@ def test_pieces_that_do_not_add_up_are_said():
 
 def test_nothing_of_a_message_is_left_out():
     content = json.dumps(
-        {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache": "C-1"}], "x": "C-2"}],
-         "temperature": 0.25, "tools": [{"name": "t", "odd": "C-3"}]}
+        {"model": "m", "temperature": 0.25, "tools": [{"name": "t", "odd": "C-3"}],
+         "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache": "C-1"}], "x": "C-2"}]}
     )  # fmt: skip
     shown = " ".join(_markup(show(content.encode(), View.PRETTY)))
     assert all(word in shown for word in ("m", "user", "hi", "C-1", "C-2", "C-3", "0.25"))
