@@ -17,7 +17,6 @@ from store.api import capture_schema
 from store.api.answers import Ready, post, put
 from store.api.bodies import BodyReader
 from store.api.direct import DIRECT
-from store.api.documents import check
 from store.api.guards import (
     Admitted,
     Reporting,
@@ -37,6 +36,7 @@ from store.api.problems import CAPTURES, NotCaptured
 from store.api.schema import OPERATION
 from store.errors import Malformed, Refused
 from store.services import flushes
+from store.services.documents import check
 from store.services.ingest import Body
 from store.services.receipt_view import FirstReceipt, NoteView, ReceiptView
 from store.services.said import StateSaid, state_said

@@ -1,10 +1,6 @@
-"""JSON bodies of calls that are not captures: small, said once, and read by everybody in the same way.
-
-A name that is there twice has two readers and two meanings (edge case 6): such a document is refused whole.
-"""
+"""JSON bodies of calls that are not captures: small, said once, and exactly as /schema says."""
 
 import asyncio
-import json
 import re
 from typing import Any, Final
 
@@ -14,9 +10,9 @@ from litestar import Request
 from policies.reasons import Reason
 from store.api.identity import services
 from store.errors import CustodyError, Malformed
+from store.services.documents import check
 
 MOST_BYTES: Final = 64 * 1024
-MOST_CHARACTERS: Final = 256
 _JSON: Final = "application/json"
 _PATH: Final = re.compile(r"at `\$\.?([a-z_.\[\]0-9]+)`$")
 
@@ -34,22 +30,6 @@ async def unambiguous(request: Request[Any, Any, Any]) -> None:
         raise CustodyError(Reason.UNSUPPORTED_MEDIA, "the body is application/json")
     check(body)
     _strictly(body, request)
-
-
-def check(body: bytes) -> None:
-    """Refuse a document that is not UTF-8, not JSON, too deep, or names something twice."""
-    try:
-        json.loads(body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        # Our own Malformed is no ValueError, so that it passes with its detail.
-        raise Malformed(detail="the body is not a JSON document") from None
-
-
-def printable(text: str, what: str) -> str:
-    """Return a label's or subject's text; what cannot be printed (NUL, half a pair) cannot be stored either."""
-    if not 0 < len(text) <= MOST_CHARACTERS or not text.isprintable():
-        raise Malformed(detail=f"{what} is 1 to {MOST_CHARACTERS} printable characters")
-    return text
 
 
 async def _body(request: Request[Any, Any, Any]) -> bytes:
@@ -75,14 +55,3 @@ def _strictly(body: bytes, request: Request[Any, Any, Any]) -> None:
     except msgspec.DecodeError:
         # Half of a surrogate pair is JSON to some readers and none to others.
         raise Malformed(detail="the body is not a JSON document") from None
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise Malformed(detail="a name is there twice in the body")
-    return found
-
-
-def _no_constant(_: str) -> object:
-    raise Malformed(detail="the body holds a number that JSON does not know")

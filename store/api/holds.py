@@ -79,11 +79,8 @@ async def list_holds(request: AnyRequest, limit: Limit = USUAL, cursor: CursorTe
     """Return some of the scope's holds, released ones included."""
     only(request, {"limit", "cursor"})
     holds = await listing(request, "holds")
-    after = holds.after(cursor)
-    start = None if after is None else UUID(after.exchange)
-    page = await services(request).holds.page(holds.scope, start, limit)
-    following = holds.following(None if page.next_id is None else str(page.next_id))
-    return HoldList([_view(row) for row in page.rows], following)
+    page = await services(request).holds.page(holds.scope, holds.before_id(cursor), limit)
+    return HoldList([_view(row) for row in page.rows], holds.following(page.next_id))
 
 
 @post("/{hold:str}/release", operation_id="releaseHold", summary="Let a hold go", status_code=200)

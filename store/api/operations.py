@@ -9,12 +9,13 @@ from litestar import Router, get, post
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from policies.kinds import Kind, Role
-from store.api.documents import MOST_BYTES, printable, unambiguous
+from store.api.documents import MOST_BYTES, unambiguous
 from store.api.identity import caller, named_scope, requires, scope_of, services
 from store.api.listing import listing
 from store.api.reading import AnyRequest, CursorText, Limit, only
 from store.errors import Malformed
 from store.ids import caller_id
+from store.services.documents import printable
 from store.services.erasures import Asked, Named, StoredPart, WholeRun, WholeSource, WholeSubject
 from store.services.overview import DutyStanding
 from store.services.paging import USUAL
@@ -130,11 +131,8 @@ async def list_erasures(request: AnyRequest, limit: Limit = USUAL, cursor: Curso
     """Return some of the scope's erasures."""
     only(request, {"limit", "cursor"})
     erasures = await listing(request, "erasures")
-    after = erasures.after(cursor)
-    start = None if after is None else UUID(after.exchange)
-    page = await services(request).erasures.page(erasures.scope, start, limit)
-    following = erasures.following(None if page.next_id is None else str(page.next_id))
-    return ErasureList([_view(row) for row in page.rows], following)
+    page = await services(request).erasures.page(erasures.scope, erasures.before_id(cursor), limit)
+    return ErasureList([_view(row) for row in page.rows], erasures.following(page.next_id))
 
 
 @get("/duties", operation_id="listDuties", summary="How the duties stand")

@@ -12,13 +12,14 @@ from policies.kinds import Content, Kind, Mode, Role, RunState
 from policies.quantities import duration
 from policies.reasons import Reason
 from store.api import capture_schema
-from store.api.documents import MOST_BYTES, printable, unambiguous
+from store.api.documents import MOST_BYTES, unambiguous
 from store.api.identity import caller, requires, scope_of, services
 from store.api.schema import OPERATION
 from store.errors import Malformed
 from store.ids import caller_id
 from store.services.closing import MAX_ANNOUNCED, MAX_SESSIONS, Closed
 from store.services.declaring import MAX_SOURCES, Declaration
+from store.services.documents import printable
 from store.services.runs import Admission
 from store.services.said import bindings_of
 

@@ -70,9 +70,7 @@ async def list_sources(request: AnyRequest, limit: Limit = USUAL, cursor: Cursor
     """Return some of the scope's sources."""
     only(request, {"limit", "cursor"})
     sources = await listing(request, "sources")
-    after = sources.after(cursor)
-    start = "" if after is None else after.exchange
-    page = await services(request).sources.page(sources.scope, start, limit)
+    page = await services(request).sources.page(sources.scope, sources.after_name(cursor), limit)
     return SourceList([_item(row) for row in page.rows], sources.following(page.last))
 
 

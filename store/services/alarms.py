@@ -26,9 +26,6 @@ from store.tables.log import State
 
 _AGE_S: Final = 3.0
 _DEADLINE_S: Final = 2.0
-# So many of its periods, and at least so long, may pass before a duty counts as late.
-_PERIODS: Final = 3
-_LEAST_LATE_S: Final = 180.0
 _WRITERS_BEHIND_S: Final = 60.0
 _LEAVES_BEHIND_S: Final = 120.0
 _SPANS_BEHIND: Final = 2
@@ -122,7 +119,7 @@ class Alarms:
     def _late(self, duty: DutyStanding, now: datetime) -> bool:
         # One that never ran is given its time from when we began to look.
         lag_s = duty.lag_s if duty.lag_s is not None else (now - self._began).total_seconds()
-        return lag_s > max(_LEAST_LATE_S, _PERIODS * duty.every_s)
+        return lag_s > duty.late_after_s
 
     def _expiry(self, oldest: datetime | None, now: datetime) -> Iterator[Raised]:
         if oldest is not None and now - oldest > _SPANS_BEHIND * self._settings.bucket_span:

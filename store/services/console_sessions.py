@@ -81,8 +81,8 @@ class ConsoleSessions:
         scope = caller.scope_id or row.scope_id
         return Session(digest, caller, scope, row.purpose, row.created_at, row.ends_at)
 
-    async def choose(self, session: Session, scope: ScopeId) -> Session:
-        """Look at another scope from now on, as a store-wide operator."""
+    async def choose(self, session: Session, scope: ScopeId | None) -> Session:
+        """Look at another scope from now on, as a store-wide operator; None: at the whole store again."""
         async with self._database.connection() as connection:
             await console_sessions.choose_scope(connection, session.digest, scope)
         return replace(session, scope_id=scope)

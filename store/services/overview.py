@@ -18,6 +18,9 @@ from store.tables.leases import LeaseRow
 # Counting takes as long as there are many parts: a collector gets what was counted within this time.
 _RECENT_AGE_S: Final = 300.0
 _RECENT_DAYS: Final = 2
+# So many of its periods, and at least so long, may pass before a duty counts as late.
+_PERIODS: Final = 3
+_LEAST_LATE_S: Final = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,11 @@ class DutyStanding:
         if self.lease is None or self.lease.last_success is None:
             return None
         return max(0.0, (self.lease.now - self.lease.last_success).total_seconds())
+
+    @property
+    def late_after_s(self) -> float:
+        """Return from which lag on it is late: several of its periods, and never less than a few minutes."""
+        return max(_LEAST_LATE_S, _PERIODS * self.every_s)
 
     @property
     def next_by(self) -> datetime | None:

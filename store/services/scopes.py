@@ -84,7 +84,7 @@ class ScopeBook:
 
         Its buckets and their keys are made by a duty within a second; until then its parts wait in the queue.
         """
-        policy = self._within(self._usual() if document is None else ScopePolicy.from_document(document))
+        policy = self._within(self._usual()) if document is None else self.read(document)
         scope_id = new_scope_id()
         async with self._database.transaction() as connection:
             row = await scopes.insert(connection, scope_id, caller_id(name), _written(policy))
@@ -93,13 +93,24 @@ class ScopeBook:
             await operator_actions.insert(connection, scope_id, said_by, "scope_created", name)
         return scope_from(row)
 
-    async def put_policy(self, scope_id: ScopeId, document: object, said_by: str) -> Scope:
-        """Put a policy in the place of the present one; the same again changes nothing, also not the version."""
-        policy = self._within(ScopePolicy.from_document(document))
+    def read(self, document: object) -> ScopePolicy:
+        """Read a policy as it would be put in force; PolicyFault names all that is wrong."""
+        return self._within(ScopePolicy.from_document(document))
+
+    async def put_policy(
+        self, scope_id: ScopeId, document: object, said_by: str, instead_of: int | None = None
+    ) -> Scope:
+        """Put a policy in the place of the present one; the same again changes nothing, also not the version.
+
+        Conflict where `instead_of` is another version than the one in force by now.
+        """
+        policy = self.read(document)
         async with self._database.transaction() as connection:
             row = await scopes.lock(connection, scope_id)
             if row is None:
                 raise NotFound
+            if instead_of not in (None, row.policy_version):
+                raise Conflict(Reason.IDENTITY_CONFLICT, "another policy has been put in force meanwhile")
             if scope_from(row).policy != policy:
                 row = await scopes.update_policy(connection, scope_id, _written(policy)) or row
                 await operator_actions.insert(
