@@ -1,0 +1,234 @@
+"""One run in time: every attempt where there are few, and stretches of time by state where there are many.
+
+Each picture is made twice, for wide pages and for narrow ones, and the style sheet shows one of them. What it shows is
+told in its label; the table below it says the same, row by row. Nothing in it is a link: the table has those.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from markupsafe import Markup
+
+from console.pictures.marks import R, box, line, mark, picture, text
+from console.pictures.states import STATES, State
+
+_LABEL_CHARACTERS: Final = 24
+_BETWEEN: Final = 2 * R + 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One observation of an attempt: how it stands, what it is, and when it was received or missed."""
+
+    state: State
+    kind: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One attempt, the `number`th of its exchange; `ended` is a word for how it ended, empty where nobody told."""
+
+    exchange: str
+    number: int
+    attempt: str
+    at: datetime
+    ended: str
+    marks: Sequence[Mark]
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where things go on one of the two sizes."""
+
+    look: str
+    width: float
+    left: float
+    lane: float
+    above: bool
+
+
+_FRAMES: Final = (
+    _Frame("for-wide", 960, 200, 26, above=False),
+    _Frame("for-narrow", 340, 10, 42, above=True),
+)
+_TOP: Final = 30.0
+
+
+def detailed(rows: Sequence[Row]) -> Markup:
+    """Draw every attempt of a run: a lane each exchange, its attempts one after the other, a mark each observation."""
+    if not rows:
+        return Markup("")
+    return Markup("").join(_lanes(frame, rows) for frame in _FRAMES)
+
+
+def condensed(
+    stretches: Sequence[Mapping[State, int]],
+    first_at: datetime,
+    last_at: datetime,
+    attempts: int,
+    exchanges: int,
+) -> Markup:
+    """Draw a row each state, and in it how much each stretch of time holds."""
+    totals: Counter[State] = Counter()
+    for each in stretches:
+        totals.update(each)
+    told = (
+        f"{_of(exchanges, 'exchange')} with {_of(attempts, 'attempt')}, {attempts - exchanges} of them retries, "
+        f"between {_instant(first_at)} and {_instant(last_at)}; {_told(totals)}"
+    )
+    return Markup("").join(_stretched(frame, stretches, totals, first_at, last_at, told) for frame in _FRAMES)
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Say in words what the detailed picture shows."""
+    totals = Counter(each.state for row in rows for each in row.marks)
+    exchanges = len({row.exchange for row in rows})
+    retries = len(rows) - exchanges
+    first, last = _ends(rows)
+    again = f", {retries} of them {'a retry' if retries == 1 else 'retries'}" if retries else ""
+    return (
+        f"{_of(exchanges, 'exchange')} with {_of(len(rows), 'attempt')}{again}, between {_instant(first)} and "
+        f"{_instant(last)}; {_told(totals)}"
+    )
+
+
+def _lanes(frame: _Frame, rows: Sequence[Row]) -> Markup:
+    first, last = _ends(rows)
+    lanes: dict[str, list[Row]] = {}
+    for row in rows:
+        lanes.setdefault(row.exchange, []).append(row)
+    height = _TOP + frame.lane * len(lanes) + 8
+    pieces = [*_axis(frame, first, last, height)]
+    for place, (exchange, attempts) in enumerate(lanes.items()):
+        pieces += _lane(frame, _TOP + frame.lane * place, exchange, attempts, (first, last))
+    body = Markup("").join(pieces)
+    return picture(frame.width, height, body, f"timeline {frame.look}", "Timeline", summary(rows))
+
+
+def _lane(
+    frame: _Frame, top: float, exchange: str, attempts: Sequence[Row], between: tuple[datetime, datetime]
+) -> list[Markup]:
+    """Draw an exchange. Marks keep their order, and stand to scale where there is room for that."""
+    y = top + frame.lane - (13 if not frame.above else 12)
+    label = text(10, y + 4 if not frame.above else top + 14, _cut(exchange), "name")
+    pieces = [line(0, top, frame.width, top), label]
+    space = frame.left + 12
+    room = sum(_width_of(row) for row in attempts)
+    for row in attempts:
+        # What follows must still fit.
+        start = min(max(_x(frame, row.at, between), space), max(frame.width - 12 - room, space))
+        pieces += _attempt(row, start, y, many=len(attempts) > 1)
+        space = start + _width_of(row)
+        room -= _width_of(row)
+    return pieces
+
+
+def _attempt(row: Row, x: float, y: float, *, many: bool) -> list[Markup]:
+    pieces = []
+    if many:
+        pieces.append(text(x - R, y + 4, f"{row.number}", "number"))
+        x += 12
+    end = x + _BETWEEN * max(len(row.marks) - 1, 0)
+    said = f"{row.exchange}, attempt {row.number} ({row.attempt}){f', {row.ended}' if row.ended else ''}"
+    pieces.append(
+        Markup(
+            '<rect class="attempt" x="{:g}" y="{:g}" width="{:g}" height="18" rx="9"><title>{}</title></rect>'
+        ).format(round(x - 9, 1), round(y - 9, 1), round(end - x + 18, 1), said)
+    )
+    for place, each in enumerate(row.marks):
+        pieces.append(
+            mark(each.state, x + place * _BETWEEN, y, f"{each.kind}: {each.state.title}, {_instant(each.at)}")
+        )
+    return pieces
+
+
+def _width_of(row: Row) -> float:
+    return 12 + _BETWEEN * max(len(row.marks) - 1, 0) + 24
+
+
+def _stretched(
+    frame: _Frame,
+    stretches: Sequence[Mapping[State, int]],
+    totals: Mapping[State, int],
+    first_at: datetime,
+    last_at: datetime,
+    told: str,
+) -> Markup:
+    shown = [state for state in STATES if totals.get(state)]
+    lane = frame.lane + 16
+    height = _TOP + lane * len(shown) + 8
+    pieces = [*_axis(frame, first_at, last_at, height)]
+    most = max((max(each.values(), default=0) for each in stretches), default=0) or 1
+    step = (frame.width - frame.left - 12) / max(len(stretches), 1)
+    for place, state in enumerate(shown):
+        top = _TOP + lane * place
+        floor = top + lane - 6
+        name = f"{totals[state]} {state.title}"
+        at = top + 16 if frame.above else top + lane / 2
+        pieces += [line(0, top, frame.width, top), mark(state, 14, at), text(28, at + 4, name, "name")]
+        room = lane - (30 if frame.above else 12)
+        for column, each in enumerate(stretches):
+            if each.get(state):
+                tall = max(each[state] / most * room, 2.0)
+                pieces.append(box(frame.left + column * step, floor - tall, step - 0.8, tall, state.look))
+    body = Markup("").join(pieces)
+    return picture(frame.width, height, body, f"timeline {frame.look}", "Timeline, condensed", told)
+
+
+def _axis(frame: _Frame, first: datetime, last: datetime, height: float) -> list[Markup]:
+    """Draw where the time begins and ends, with a quarter's lines between."""
+    right = frame.width - 12
+    pieces = [
+        line(
+            frame.left + (right - frame.left) * part / 4,
+            _TOP - 6,
+            frame.left + (right - frame.left) * part / 4,
+            height,
+            "axis",
+        )
+        for part in range(5)
+    ]
+    took = (last - first).total_seconds()
+    return [
+        *pieces,
+        text(frame.left, 16, f"{first.astimezone(UTC):%H:%M:%S} UTC"),
+        text(right, 16, f"+{_seconds(took)}", "soft", "end"),
+    ]
+
+
+def _x(frame: _Frame, at: datetime, between: tuple[datetime, datetime]) -> float:
+    took = (between[1] - between[0]).total_seconds()
+    share = (at - between[0]).total_seconds() / took if took > 0 else 0.0
+    return frame.left + 12 + share * (frame.width - frame.left - 36)
+
+
+def _ends(rows: Sequence[Row]) -> tuple[datetime, datetime]:
+    instants = [row.at for row in rows] + [each.at for row in rows for each in row.marks]
+    return min(instants), max(instants)
+
+
+def _told(totals: Mapping[State, int]) -> str:
+    return ", ".join(f"{totals[state]} {state.title}" for state in STATES if totals.get(state)) or "nothing"
+
+
+def _instant(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _seconds(took: float) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if took >= size * 2:
+            return f"{took / size:.1f} {unit}"
+    return f"{took:.1f} s" if took >= 1 else f"{took * 1000:.0f} ms"
+
+
+def _of(count: int, word: str) -> str:
+    return f"{count} {word}" + ("" if count == 1 else "s")
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LABEL_CHARACTERS else name[: _LABEL_CHARACTERS - 1] + "…"
