@@ -47,6 +47,11 @@ def places(role: Role) -> list[Place]:
     return [place for place in PLACES if role in place.roles]
 
 
+def may_open(role: Role, path: str) -> bool:
+    """Say whether an entry is for a role."""
+    return any(place.path == path and role in place.roles for place in PLACES)
+
+
 def at(path: str, place: Place) -> bool:
     """Say whether a page is at, or below, an entry."""
     return path == place.path or path.startswith(place.path + "/")
