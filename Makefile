@@ -1,4 +1,4 @@
-# The only door. Every target sets up what it needs; nothing is installed outside .venv.
+# The only door. Every target sets up what it needs; nothing is installed outside .venv and its like, unless a target says so.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -24,7 +24,7 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit("Custody needs Python 3.11 or 
 # Neither the service nor the client is installed: they run from here (docs/decisions/0001-not-packaged.md).
 export PYTHONPATH := $(CURDIR):$(CURDIR)/client/src
 
-.PHONY: help setup demo up test test-long test-oracles test-providers check fmt lint types floors spelling bench migrate lock clean compose
+.PHONY: help setup demo up test test-long test-oracles test-providers test-browser check fmt lint types floors spelling bench migrate lock clean compose
 
 help:  ## what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,15 @@ test-oracles: setup  ## bundles against others' programs (CORPUS=file; installs 
 test-providers: $(PROVIDERS)/.client  ## the client driven by providers' own programs (CORPUS=file; in .venv-providers)
 	@$(if $(CORPUS),CUSTODY_TEST_CORPUS="$(CORPUS)") $(PROVIDERS)/bin/python -m pytest -q -m provider $(APART) client/tests/providers $(ARGS)
 
+test-browser: $(VENV)/.browser  ## the console in a real browser (installs chromium by apt; leaves screenshots in var/)
+	@tests/browser/install
+	@$(BIN)/python -m pytest -q -m browser tests/browser $(ARGS)
+
+$(VENV)/.browser: $(VENV)/.dev requirements/browser.txt
+	@echo "Installing what drives the browser (once) …"
+	@$(call install,requirements/browser.txt)
+	@touch $@
+
 $(PROVIDERS)/.installed: requirements/providers.txt
 	@$(CHECK_PYTHON)
 	@echo "Installing the providers' programs into $(PROVIDERS) (once, a few minutes) …"
@@ -111,4 +120,4 @@ lock: setup  ## make requirements/ from pyproject.toml again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash requirements/lock
 
 clean:  ## remove what was installed and what the tools cached
-	@rm -rf $(VENV) .venv-oracles $(PROVIDERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	@rm -rf var/screenshots $(VENV) .venv-oracles $(PROVIDERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from store.embedded import postgres, valkey
 from tests.support.sources import ROOT, tracked
 
-LOCKS = ("runtime", "embedded", "dev")
+LOCKS = ("runtime", "embedded", "dev", "browser")
 APART = ("oracles", "providers")  # each has an environment of its own
 
 
@@ -45,7 +45,9 @@ def test_make_help_lists_every_target_with_its_meaning():
 
 def test_ci_goes_through_the_door():
     run = (ROOT / ".ci" / "run").read_text()
-    assert {"make check", "make test", "make test-providers", "make test-oracles"} <= set(run.splitlines())
+    assert {
+        "make check", "make test", "make test-browser", "make test-providers", "make test-oracles",
+    } <= set(run.splitlines())  # fmt: skip
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 
@@ -66,6 +68,7 @@ def test_each_requirement_is_locked_once_and_as_the_project_asks():
         "runtime": project["project"]["dependencies"],
         "embedded": project["dependency-groups"]["embedded"],
         "dev": project["dependency-groups"]["dev"],
+        "browser": project["dependency-groups"]["browser"],
     }
     locks = {lock: pinned(lock) for lock in LOCKS}
     names = [name for lock in LOCKS for name in locks[lock]]

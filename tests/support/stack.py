@@ -163,7 +163,15 @@ class Stack:
                     return (await client.get("/livez")).status_code == httpx.codes.OK
                 return False
 
-            await until(look, "the api answers")
+            await until(look, f"the {proc.name} answers")
+
+    async def console(self) -> Proc:
+        """Start a console and wait until it answers."""
+        port = free_port()
+        proc = self._spawn("console", port)
+        proc.url = f"http://127.0.0.1:{port}"
+        await self.answering(proc)
+        return proc
 
     def writer(self) -> Proc:
         """Start a writer; that it works is seen by what it writes."""
@@ -279,7 +287,7 @@ class Stack:
         log = self.directory / f"{name}-{uuid4().hex[:12]}.log"
         with log.open("wb") as out:
             popen = subprocess.Popen(
-                commands("127.0.0.1", port, duties=True)[name],
+                commands("127.0.0.1", port, duties=True, console=("127.0.0.1", port))[name],
                 cwd=ROOT,
                 env=self._child_environment(),
                 stdin=subprocess.DEVNULL,
