@@ -13,7 +13,7 @@ from console import sign_in
 from console.around import Call
 from console.cookies import Cookies
 from console.faults import HANDLERS
-from console.pages import accesses, files, log, parts, runs, session
+from console.pages import accesses, exports, files, log, parts, runs, session
 from console.throttle import Throttle
 from store import logging
 from store.config import Settings, from_environment
@@ -31,6 +31,7 @@ ROUTERS: Final[Sequence[Router]] = (
     parts.router,
     accesses.router,
     log.router,
+    exports.router,
 )
 
 

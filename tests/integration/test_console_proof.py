@@ -2,53 +2,29 @@
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import httpx
 import pytest
 import pytest_asyncio
 
 from policies.kinds import Role
-from store.ids import ScopeId
-from tests.support.api import settings_for
-from tests.support.console import Browser, Running, console
 from tests.support.databases import clone_of
-from tests.support.exporting import ORIGIN, Desk, office
+from tests.support.hall import SIGNED_IN, Hall
+from tests.support.hall import hall as opened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-ROLES = (Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR, Role.OPERATOR)
-
-
-@dataclass(frozen=True, slots=True)
-class Hall:
-    """A store with a log, and its console."""
-
-    desk: Desk
-    running: Running
-
-    async def enter(self, role: Role, scope: UUID | None = None) -> Browser:
-        return await self.running.signed_in(role, ScopeId(scope or self.desk.shelf.house.scope))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def hall(
     postgres_url: str, template_database: str, valkey_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Hall]:
-    place = tmp_path_factory.mktemp("hall")
-    (place / "keys").mkdir(mode=0o700)
     async with (
         clone_of(postgres_url, template_database) as url,
-        office(url, valkey_url, place / "keys", place) as desk,
-        console(settings_for(url, valkey_url, place / "keys", log_origin=ORIGIN)) as running,
+        opened(url, valkey_url, tmp_path_factory.mktemp("hall")) as made,
     ):
-        yield Hall(desk, running)
-
-
-async def a_part(hall: Hall, content: bytes = b"what was given", **facts: object) -> tuple[str, UUID]:
-    run = await hall.desk.shelf.house.declare()
-    return run.run, await hall.desk.shelf.store(run, content, **facts)
+        yield made
 
 
 def proof_state(text: str) -> str:
@@ -58,7 +34,7 @@ def proof_state(text: str) -> str:
 
 
 async def test_a_part_tells_how_it_stands_and_never_its_content(hall: Hall):
-    run, evidence = await a_part(hall, b"never on this page")
+    run, evidence = await hall.part(b"never on this page")
     reviewer = await hall.enter(Role.REVIEWER)
     pending = (await reviewer.get(f"/parts/{evidence}")).text
     await hall.desk.publish()
@@ -75,7 +51,7 @@ async def test_a_part_tells_how_it_stands_and_never_its_content(hall: Hall):
 
 
 async def test_proof_leaf_and_checkpoint_are_what_the_api_gives(hall: Hall):
-    _, evidence = await a_part(hall)
+    _, evidence = await hall.part()
     await hall.desk.publish()
     reviewer = await hall.enter(Role.REVIEWER)
     key = await hall.desk.shelf.key(Role.REVIEWER)
@@ -91,7 +67,7 @@ async def test_proof_leaf_and_checkpoint_are_what_the_api_gives(hall: Hall):
 
 
 async def test_a_part_that_was_changed_is_said_to_have_failed(hall: Hall):
-    _, evidence = await a_part(hall)
+    _, evidence = await hall.part()
     await hall.desk.publish()
     house = hall.desk.shelf.house
     await house.execute("UPDATE parts SET media_type = 'text/html' WHERE evidence = $1", evidence)
@@ -100,7 +76,7 @@ async def test_a_part_that_was_changed_is_said_to_have_failed(hall: Hall):
 
 
 async def test_another_scopes_part_is_the_same_as_none(hall: Hall):
-    _, evidence = await a_part(hall)
+    _, evidence = await hall.part()
     await hall.desk.publish()
     other = await hall.enter(Role.REVIEWER, await hall.desk.shelf.house.add_scope())
     none = uuid4()
@@ -108,3 +84,101 @@ async def test_another_scopes_part_is_the_same_as_none(hall: Hall):
         theirs, nothing = [await other.get(path.format(each)) for each in (evidence, none)]
         assert theirs.status_code == nothing.status_code == httpx.codes.NOT_FOUND
         assert theirs.text.replace(str(evidence), "") == nothing.text.replace(str(none), "")
+
+
+async def test_who_may_open_what_is_as_in_the_api(hall: Hall):
+    """Each page and each file, for each role that signs in."""
+    _, evidence = await hall.part()
+    await hall.desk.publish()
+    everybody = set(SIGNED_IN)
+    provers, of_accesses = everybody - {Role.OPERATOR}, everybody - {Role.REVIEWER}
+    table = {
+        f"/parts/{evidence}": everybody,
+        f"/parts/{evidence}/proof": provers,
+        f"/parts/{evidence}/leaf": provers,
+        "/log": everybody,
+        "/log/checkpoint": everybody,
+        "/accesses": of_accesses,
+        "/exports": provers,
+    }
+    for role in SIGNED_IN:
+        browser = await hall.enter(role)
+        for path, allowed in table.items():
+            status = (await browser.get(path)).status_code
+            assert status == (httpx.codes.OK if role in allowed else httpx.codes.FORBIDDEN), (role, path)
+        shown = (await browser.get(f"/parts/{evidence}")).text
+        assert ("Who read it" in shown, "Inclusion proof" in shown) == (role in of_accesses, role in provers)
+
+
+async def test_accesses_are_paged_and_filtered_by_the_address(hall: Hall):
+    _, evidence = await hall.part()
+    _, other = await hall.part()
+    await hall.desk.publish()
+    for number in range(3):
+        await hall.read(evidence, f"case {number}")
+    await hall.read(other, "not this", Role.AUDITOR)
+    auditor = await hall.enter(Role.AUDITOR)
+    first = (await auditor.get("/accesses", evidence=str(evidence), limit="2")).text
+    following = re.search(r'rel="next" data-next href="([^"]+)"', first)
+    assert following
+    second = (await auditor.get(following[1].replace("&amp;", "&"))).text
+    of_part = (await auditor.get(f"/parts/{other}")).text
+
+    assert [len(re.findall("data-row", page)) for page in (first, second)] == [2, 1]
+    assert all(f"case {number}" in page for page, number in ((first, 2), (first, 1), (second, 0)))
+    assert "not this" not in first + second
+    assert ("not this" in of_part, "Permission denied" in of_part) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("evidence=x", "a list of evidence references"),
+        ("evidence=01a22ad8-cdba-70ae-a8b5-a51074dbcd0e&key_id=k", "offered alone"),
+        ("from=yesterday", "from is not a time"),
+        ("order=up", "order is newest or oldest"),
+        ("limit=0", "limit is 1 to 200"),
+        ("colour=red", "this call takes"),
+        ("key_id=a&key_id=b", "each at most once"),
+    ],
+)
+async def test_what_is_no_question_is_said_beside_the_form(hall: Hall, query: str, said: str):
+    answer = await (await hall.enter(Role.AUDITOR)).get(f"/accesses?{query}")
+    assert (answer.status_code, said in answer.text) == (httpx.codes.BAD_REQUEST, True)
+    assert '<form class="filters"' in answer.text
+
+
+async def test_times_without_an_offset_are_utc(hall: Hall):
+    _, evidence = await hall.part()
+    await hall.read(evidence, "in time")
+    auditor = await hall.enter(Role.AUDITOR)
+    for begin, shown in (
+        ("2020-01-01T00:00", True),
+        ("2999-01-01T00:00", False),
+        ("2020-01-01T00:00+02:00", True),
+    ):
+        text = (await auditor.client.get("/accesses", params={"evidence": str(evidence), "from": begin})).text
+        assert ("in time" in text) == shown, begin
+    assert 'value="2019-12-31T22:00:00"' in text
+
+
+async def test_while_the_log_is_stopped_its_page_says_so_and_shows_no_checkpoint(hall: Hall):
+    await hall.part()
+    await hall.desk.publish()
+    reviewer = await hall.enter(Role.REVIEWER)
+    before = await reviewer.get("/log")
+    house = hall.desk.shelf.house
+    await house.execute("UPDATE log_state SET stop = 'forked', stopped_at = '2026-11-29T10:00Z'")
+    try:
+        page = await reviewer.get("/log")
+    finally:
+        await house.execute("UPDATE log_state SET stop = NULL, stopped_at = NULL")
+    again = await reviewer.get("/log")
+
+    assert 'data-log="open"' in before.text
+    assert (page.status_code, 'data-log="forked"' in page.text) == (httpx.codes.OK, True)
+    assert "2026-11-29 10:00:00 UTC" in page.text
+    assert 'data-reason="reads_closed"' in page.text
+    assert "evidence.example/log/1\n" not in page.text
+    assert 'data-log="open"' in again.text
+    assert (await hall.desk.checkpoint()).decode().splitlines()[2] in again.text
