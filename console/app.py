@@ -13,7 +13,7 @@ from console import sign_in
 from console.around import Call
 from console.cookies import Cookies
 from console.faults import HANDLERS
-from console.pages import accesses, exports, files, log, parts, runs, session
+from console.pages import accesses, attempts, compare, exports, files, log, parts, raw, runs, session
 from console.throttle import Throttle
 from store import logging
 from store.config import Settings, from_environment
@@ -28,6 +28,9 @@ ROUTERS: Final[Sequence[Router]] = (
     session.router,
     files.router,
     runs.router,
+    attempts.router,
+    compare.router,
+    raw.router,
     parts.router,
     accesses.router,
     log.router,

@@ -10,6 +10,7 @@ from console.showing.json_lines import Pairs, html_of, lines_of_pairs
 from console.showing.json_tree import Node, Tree
 from console.showing.marks import Marker
 
+UNKNOWN: Final = "unknown"
 NOTHING: Final = Markup("")
 
 
@@ -19,6 +20,7 @@ class Fact:
 
     name: str
     value: Markup | None
+    plain: str = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Bench:
 
     def fact(self, name: str, value: str | None) -> Fact:
         """Make a fact; an empty or missing value is unknown."""
-        return Fact(name, self._marker.text(value) if value else None)
+        return Fact(name, self._marker.text(value), value) if value else Fact(name, None)
 
     def known(self, *facts: tuple[str, str]) -> list[Fact]:
         """Make facts of those that the content has."""

@@ -77,6 +77,17 @@ class PartView(PartItem, frozen=True, kw_only=True):
     sources: list[BoundSource] | None
 
 
+class TimesView(msgspec.Struct, frozen=True):
+    """When something became of a part, or will; null is not yet, or never."""
+
+    retain_until: datetime
+    expired_at: datetime | None
+    purging_at: datetime | None
+    purged_at: datetime | None
+    revoked_at: datetime | None
+    withdrawn_at: datetime | None
+
+
 def decide(ground: Ground, reader: Reader) -> Decision:
     """Decide whether the content may be read, by the facts and at the instant of one statement."""
     return availability(

@@ -5,7 +5,7 @@ question to the next, and no question costs a query for each row.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 from uuid import UUID
@@ -18,9 +18,9 @@ from store.errors import Malformed, NotFound
 from store.keyring import Keyring
 from store.services import lost
 from store.services.paging import Asked, Page, Pager, Reader, Turn, Window
-from store.services.part_views import PartItem, PartView, ProofState, decide, part_item, part_view
+from store.services.part_views import PartItem, PartView, ProofState, TimesView, decide, part_item, part_view
 from store.tables import pages
-from store.tables.pages import OFFERED, WITH_EVERY_SET, Keyset, PartKey, PartRow, PartTimes
+from store.tables.pages import OFFERED, WITH_EVERY_SET, Keyset, PartKey, PartRow
 
 Readable = Literal["readable", "unavailable"]
 # How a part of a scope stands in the proof log.
@@ -112,13 +112,13 @@ class Readback:
         async with self._database.connection() as connection:
             return await self._view(connection, reader, await key_of(connection, reader.scope, identity))
 
-    async def times(self, reader: Reader, evidence: UUID) -> PartTimes:
+    async def times(self, reader: Reader, evidence: UUID) -> TimesView:
         """Return when something became of a part, for whoever is told why it is not readable."""
         async with self._database.connection() as connection:
             found = await pages.times(connection, reader.scope, evidence)
         if found is None:
             raise NotFound
-        return found
+        return TimesView(**asdict(found))
 
     async def _view(self, connection: Connection, reader: Reader, key: PartKey | None) -> PartView:
         # Another scope's part, and one that never was, take the same path to the same answer.

@@ -1,0 +1,97 @@
+"""One attempt: its request and its output side by side, each a guarded read; and what was told of the call."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+from litestar import Response, Router, get
+from litestar.params import FromPath
+
+from console.guards import AnyRequest, Signed, reads, services, signed
+from console.pages.sides import Side, needs_purpose, said_by, side_of
+from console.rendering import page
+from console.showing.measures import exact
+from console.showing.views import Showing, View, show
+from policies.availability import content_role
+from policies.kinds import Kind
+from store.errors import Malformed, NotFound
+from store.ids import caller_id
+from store.services.readback import PartIdentity
+from store.services.run_views import AttemptItem
+
+_TITLES: Final = {Kind.LOGICAL_REQUEST: "Request", Kind.OBSERVABLE_OUTPUT: "Output"}
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """One side as the page has it."""
+
+    title: str
+    side: Side
+    shown: Showing | None
+
+
+@get("/runs/{run:str}/exchanges/{exchange:str}/attempts/{attempt:str}", guards=[reads()])
+async def show_attempt(
+    request: AnyRequest, run: FromPath[str], exchange: FromPath[str], attempt: FromPath[str]
+) -> Response[Any]:
+    """Show one attempt; every side that may be read is read now, and recorded."""
+    who, view = signed(request), _view(request)
+    names = (caller_id(run), caller_id(exchange), caller_id(attempt))
+    tries = await services(request).run_reads.attempts_of(who.reader, names[0], names[1])
+    sides = [await side_of(services(request), who, PartIdentity(*names, kind)) for kind in _TITLES]
+    if not any(side.told for side in sides) and all(each.attempt_id != names[2] for each in tries):
+        raise NotFound
+    panes = [Pane(_TITLES[side.kind], side, await _shown(side, view)) for side in sides]
+    return page(
+        request, "attempt.html", run=names[0], exchange=names[1], attempt=names[2], panes=panes, view=view,
+        views=list(View), told=_around(tries, names[2]), **reading(who),
+    )  # fmt: skip
+
+
+def reading(who: Signed) -> dict[str, Any]:
+    """Return what every page that reads content says of that."""
+    return {
+        "reads_content": content_role(who.role),
+        "wanting": needs_purpose(who),
+        "exact": exact,
+        "said_by": said_by,
+    }
+
+
+async def _shown(side: Side, view: View) -> Showing | None:
+    if side.content is None:
+        return None
+    # Its own thread: laying out takes a moment, and others wait for theirs.
+    return await asyncio.to_thread(show, side.content.content, view)
+
+
+def _view(request: AnyRequest) -> View:
+    said = request.query_params.get("view", View.PRETTY.value)
+    if said not in set(View):
+        raise Malformed(detail="view is pretty, raw or stream")
+    return View(said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What was told of an attempt (None: nothing yet), and its neighbours in the exchange."""
+
+    itself: AttemptItem | None
+    place: int
+    count: int
+    previous: str | None
+    next: str | None
+
+
+def _around(tries: list[AttemptItem], attempt: str) -> _Around:
+    names = [each.attempt_id for each in tries]
+    if attempt not in names:
+        return _Around(None, 0, len(names), None, None)
+    at = names.index(attempt)
+    before = names[at - 1] if at else None
+    after = names[at + 1] if at + 1 < len(names) else None
+    return _Around(tries[at], at + 1, len(names), before, after)
+
+
+router = Router("/", route_handlers=[show_attempt])
