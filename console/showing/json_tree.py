@@ -23,7 +23,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<mark>[\[\]{},:]))"
 )
 _SPACE: Final = re.compile(r"[ \t\n\r]*+")
-_NOT_JSON: Final = "It is not JSON by its grammar."
+_NOT_JSON: Final = "Not JSON."
 
 
 @dataclass(slots=True, eq=False)

@@ -2,12 +2,13 @@
 
 from typing import Final
 
-_WIDTH: Final = 16
+# So many fit beside their letters on a phone.
+_WIDTH: Final = 8
 _MOST: Final = 4_096
 
 
 def hex_lines(content: bytes) -> str:
-    """Write the first bytes of something, sixteen a line, with their places."""
+    """Write the first bytes of something, eight a line, with their places."""
     return "\n".join(
         _line(at, content[at : at + _WIDTH]) for at in range(0, min(len(content), _MOST), _WIDTH)
     )

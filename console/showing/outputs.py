@@ -15,11 +15,11 @@ from console.showing.objects import Taking
 _REQUEST: Final = "logical-request/1"
 _OUTPUT: Final = "observable-output/1"
 _TOKENS: Final = (
-    ("input", "Input"),
-    ("output", "Output"),
-    ("reasoning", "Reasoning"),
-    ("cache_read", "Read from cache"),
-    ("cache_write", "Written to cache"),
+    ("input", "Input tokens"),
+    ("output", "Output tokens"),
+    ("reasoning", "Reasoning tokens"),
+    ("cache_read", "Tokens from cache"),
+    ("cache_write", "Tokens to cache"),
 )
 _STATES: Final = {
     "completed": "completed: the provider's last word came",
@@ -56,7 +56,12 @@ def _request(bench: Bench, root: Node) -> Layout | None:
 def _output(bench: Bench, root: Node) -> Layout:
     taking = Taking(bench.tree, root)
     taking.take("schema")
-    facts = [*_called(bench, root), *_stream(bench, taking), *_usage(bench, taking)]
+    facts = [
+        *_called(bench, root),
+        *_stream(bench, taking),
+        *_usage(bench, taking),
+        *_left_out(bench, taking),
+    ]
     _route(bench, taking)
     remarks = [bench.marked(bench.raw(each)) for each in taking.items("notes")]
     messages = [_choice(bench, node) for node in taking.items("choices")]
@@ -118,9 +123,18 @@ def _usage(bench: Bench, taking: Taking) -> Iterator[Fact]:
     usage = Taking(bench.tree, node) if node is not None else None
     for name, said in _TOKENS:
         number = "" if usage is None else usage.plain(name)
-        yield bench.fact(f"{said} tokens", number)
+        yield bench.fact(said, number)
     source = "" if usage is None else usage.word("source")
     yield bench.fact("Counted by", None if source == "none" else source)
+
+
+def _left_out(bench: Bench, taking: Taking) -> list[Fact]:
+    """Say in a word where everything fitted; anything else stays, as it stands."""
+    limits = taking.look("limits")
+    if limits is None or any(bench.tree.source(each) not in {"false", "0"} for each in limits.items):
+        return []
+    taking.take("limits")
+    return [bench.fact("Did not fit", "nothing")]
 
 
 def _choice(bench: Bench, node: Node) -> Message:
@@ -164,7 +178,12 @@ def _called_tool(bench: Bench, taking: Taking, kind: str) -> Block:
     facts = [
         bench.fact("Id", taking.plain("id")),
         bench.fact("Arguments", state),
-        *bench.known(("Status", taking.word("status")), ("Origin", taking.word("origin"))),
+        *bench.known(
+            ("Status", taking.word("status")),
+            ("Origin", taking.word("origin")),
+            ("Ordinal", taking.plain("ordinal")),
+            ("Index on the wire", taking.plain("wire_index")),
+        ),
     ]
     name = taking.word("name")
     taking.drop("opaque", "{}")
@@ -179,7 +198,8 @@ def _media(bench: Bench, taking: Taking) -> Block:
     said = taking.word("media_type") or "media of unknown type"
     measured = exact(int(size)) if size.isdecimal() and len(size) < len("9" * 16) else size or "unknown size"
     taking.drop("media_omitted", "true")
-    return bench.text("media", f"{said}, {measured}; not kept", taking.rest())
+    facts = bench.known(("SHA-256", taking.word("sha256")))
+    return bench.text("media", f"{said}, {measured}; not kept", taking.rest(), facts=facts)
 
 
 def _beside(bench: Bench, taking: Taking, more: list[Block]) -> list[Message]:

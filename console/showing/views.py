@@ -29,7 +29,6 @@ _REPEATED: Final = (
     "Keys stand more than once in one object. Readers differ in which of them they follow,"
     " so nothing is picked out: all of it is shown as it stands."
 )
-_NO_STREAM: Final = "It did not come in pieces, or the pieces were not kept."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def show(content: bytes, view: View) -> Showing:
     try:
         return _laid_out(content, text, view)
     except NotLaidOut as why:
-        return _as_it_stands(content, text, f"{why} It is shown as it stands.")
+        return _as_it_stands(content, text, f"{why} Shown as it stands.")
 
 
 def text_of(content: bytes) -> str | None:
@@ -76,21 +75,14 @@ def _laid_out(content: bytes, text: str, view: View) -> Showing:
     events = streams.events_of(text, Marker())
     if events is not None:
         return Showing(len(content), stream=events, remarks=events.remarks)
-    tree, marker = tree_of(text), Marker()
-    bench = Bench(tree, marker)
-    if view is View.STREAM:
-        return _pieces(content, text, bench)
+    tree = tree_of(text)
+    bench = Bench(tree, Marker())
+    pieces = streams.pieces_of(bench, tree.root) if view is View.STREAM and not tree.repeated else None
+    if pieces is not None:
+        return Showing(len(content), stream=pieces, remarks=pieces.remarks)
+    # What did not come in pieces is shown as it is otherwise.
     layout = None if tree.repeated else outputs.document(bench, tree.root)
-    if layout is not None:
-        return Showing(len(content), layout=layout)
-    return _as_json(content, tree)
-
-
-def _pieces(content: bytes, text: str, bench: Bench) -> Showing:
-    found = None if bench.tree.repeated else streams.pieces_of(bench, bench.tree.root)
-    if found is None:
-        return _as_it_stands(content, text, _NO_STREAM)
-    return Showing(len(content), stream=found, remarks=found.remarks)
+    return _as_json(content, tree) if layout is None else Showing(len(content), layout=layout)
 
 
 def _as_json(content: bytes, tree: Tree) -> Showing:

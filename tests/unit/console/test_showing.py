@@ -129,7 +129,7 @@ def test_very_many_marks_are_bounded_and_the_rest_is_said():
 def test_bytes_that_are_not_utf_8_are_bytes(content):
     showing = show(content, View.PRETTY)
     assert showing.opaque
-    assert content.hex(" ") in showing.text
+    assert content[:8].hex(" ") in showing.text
 
 
 def test_a_file_in_a_message_is_type_and_size():
