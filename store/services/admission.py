@@ -29,8 +29,9 @@ from store.services.scopes import Scope, ScopeBook
 from store.services.sources import SourceBook
 from store.tickets import Ticket, TicketReader
 
+# So many decisions: each keeps its ticket, which with many sources takes some kilobytes.
+_REMEMBERED: Final = 4_096
 # States of a run in the queue that are not a reason to refuse.
-_REMEMBERED: Final = 50_000
 _OPEN = frozenset({"open", "closing"})
 
 
@@ -93,9 +94,7 @@ class Admission:
         decided = self._decided.get((who.key_id, run, ticket_text))
         if decided is None or not self._stands(decided, who, key, now):
             decided = await self._decide_sender(who, key, ticket_text, now)
-            if len(self._decided) >= _REMEMBERED:
-                self._decided.clear()
-            self._decided[who.key_id, run, ticket_text] = decided
+            self._remember((who.key_id, run, ticket_text), decided)
         room = await self._disk.decide()
         if isinstance(room, Refuse):
             raise RunRefused(room.reason, decided.view.run_uid)
@@ -107,6 +106,13 @@ class Admission:
             and self._runs.settled(key) is decided.view
             and self._scopes.settled(who.scope_id) is decided.scope
         )
+
+    def _remember(self, asked: tuple[str, str, str], decided: _Decided) -> None:
+        # Whatever is in use is decided anew each second, so that the oldest are those whose tickets are long over.
+        self._decided.pop(asked, None)
+        while len(self._decided) >= _REMEMBERED:
+            del self._decided[next(iter(self._decided))]
+        self._decided[asked] = decided
 
     async def _decide_sender(self, who: Sending, key: RunKey, ticket_text: str, now: datetime) -> _Decided:
         ticket = self._genuine(who, key.run, ticket_text)
