@@ -173,11 +173,6 @@ async def mark(
     return [Marked(row["evidence"], row["exchange"], row["attempt"], row["kind"], row["now"]) for row in rows]
 
 
-async def scopes_purging(connection: Connection) -> list[UUID]:
-    """Return the scopes in which parts are on their way out."""
-    return [row["scope_id"] for row in await connection.fetch(_SQL["scopes_purging"])]
-
-
 async def with_bodies(connection: Connection, scope: UUID, limit: int) -> dict[datetime, list[UUID]]:
     """Lock parts whose body is to go next and return them by span; another purger's are left alone."""
     found: dict[datetime, list[UUID]] = {}

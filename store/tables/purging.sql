@@ -129,9 +129,6 @@ UPDATE parts SET state = 'purging', purge_reason = $4, purging_at = now()
 WHERE scope_id = $1 AND run_uid = $2 AND evidence = ANY($3::uuid[]) AND state IN ('stored', 'lost_in_restore')
 RETURNING evidence, exchange, attempt, kind, now() AS now
 
--- name: scopes_purging scopes in which parts are on their way out
-SELECT DISTINCT scope_id FROM parts WHERE state = 'purging' ORDER BY scope_id
-
 -- name: with_bodies parts on their way out whose body is still there; another purger's are left alone
 SELECT p.evidence, p.span_start
 FROM parts p
