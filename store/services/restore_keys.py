@@ -4,7 +4,7 @@ from typing import Final
 
 from store.db import Database
 from store.keyring import Keyring
-from store.services.hold_buckets import ensure_hold_buckets
+from store.services.hold_buckets import ensure_hold_buckets, hold_buckets_due
 from store.services.housekeeping import BucketKeys
 from store.services.rewrapping import Rewrapping, Selection
 from store.tables import bucket_keys
@@ -15,7 +15,8 @@ _GRACE_S: Final = 0.0
 
 async def ready_to_hold(database: Database, keyring: Keyring, who: str) -> None:
     """Give every scope a bucket, with its key, that what is held can move to: the replay moves it before it expires."""
-    await ensure_hold_buckets(database, keyring)
+    while await hold_buckets_due(database):
+        await ensure_hold_buckets(database, keyring)
     await replace_lost(database, keyring, who, holding=True)
 
 
