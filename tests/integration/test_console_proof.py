@@ -1,5 +1,8 @@
 """A part's page, the accesses and the proof log in the console: what they show, to whom, and what they never do."""
 
+import csv
+import io
+import json
 import re
 from collections.abc import AsyncIterator
 from uuid import uuid4
@@ -8,6 +11,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from console.pages import lists
 from policies.kinds import Role
 from tests.support.databases import clone_of
 from tests.support.hall import SIGNED_IN, Hall
@@ -100,6 +104,9 @@ async def test_who_may_open_what_is_as_in_the_api(hall: Hall):
         "/log/checkpoint": everybody,
         "/accesses": of_accesses,
         "/exports": provers,
+        "/lists/runs/csv": everybody,
+        "/lists/parts/jsonl": everybody,
+        "/lists/accesses/csv": of_accesses,
     }
     for role in SIGNED_IN:
         browser = await hall.enter(role)
@@ -182,3 +189,40 @@ async def test_while_the_log_is_stopped_its_page_says_so_and_shows_no_checkpoint
     assert "evidence.example/log/1\n" not in page.text
     assert 'data-log="open"' in again.text
     assert (await hall.desk.checkpoint()).decode().splitlines()[2] in again.text
+
+
+async def test_lists_are_files_with_the_filters_of_their_pages(hall: Hall, monkeypatch: pytest.MonkeyPatch):
+    run, evidence = await hall.part()
+    _, other = await hall.part()
+    for number in range(3):
+        await hall.read(evidence, f"=case {number}")
+    await hall.read(other, "not this", Role.AUDITOR)
+    auditor = await hall.enter(Role.AUDITOR)
+    given = {
+        form: await auditor.get(f"/lists/accesses/{form}", evidence=str(evidence), order="oldest")
+        for form in ("csv", "jsonl")
+    }
+    rows = list(csv.DictReader(io.StringIO(given["csv"].text)))
+    assert [row["purpose"] for row in rows] == [f"'=case {number}" for number in range(3)]
+    same = [json.loads(line) for line in given["jsonl"].text.splitlines()]
+    assert [row["purpose"] for row in same] == [f"=case {number}" for number in range(3)]
+    assert [row["access_id"] for row in same] == [row["access_id"] for row in rows]
+    assert "attachment" in given["csv"].headers["content-disposition"]
+
+    parts = (await auditor.get("/lists/parts/csv", run=run)).text
+    runs = [json.loads(line) for line in (await auditor.get("/lists/runs/jsonl")).text.splitlines()]
+    assert [row["evidence"] for row in csv.DictReader(io.StringIO(parts))] == [str(evidence)]
+    assert run in {each["run_id"] for each in runs}
+
+    monkeypatch.setattr(lists, "MOST", 1)
+    whole = (await auditor.get("/lists/accesses/csv", evidence=str(evidence), order="oldest")).text
+    monkeypatch.setattr(lists, "MOST_ROWS", 2)
+    cut = (await auditor.get("/lists/accesses/csv", evidence=str(evidence), order="oldest")).text
+    assert whole == given["csv"].text
+    assert cut.splitlines()[:3] == whole.splitlines()[:3]
+    assert cut.splitlines()[3:] == ['"cut after 2 rows: more follow, narrow the list"']
+    for path, status in (
+        ("/lists/accesses/xls", 404), ("/lists/parts/csv?kind=x", 400), ("/lists/runs/csv?mode=x", 400),
+        ("/lists/parts/csv?availability=x", 400), ("/lists/accesses/csv?colour=red", 400),
+    ):  # fmt: skip
+        assert (await auditor.get(path)).status_code == status, path
