@@ -8,7 +8,7 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 
 from console.guards import AnyRequest, Signed, reads, services, signed
-from console.pages.sides import Side, needs_purpose, said_by, side_of
+from console.pages.sides import PURPOSE, Side, needs_purpose, said_by, side_of
 from console.rendering import page
 from console.showing.measures import exact
 from console.showing.views import Showing, View, show
@@ -45,7 +45,7 @@ async def show_attempt(
     panes = [Pane(_TITLES[side.kind], side, await _shown(side, view)) for side in sides]
     return page(
         request, "attempt.html", run=names[0], exchange=names[1], attempt=names[2], panes=panes, view=view,
-        views=list(View), told=_around(tries, names[2]), **reading(who),
+        views=list(View), told=_around(tries, names[2]), **(reading(who) | _asking(sides, who)),
     )  # fmt: skip
 
 
@@ -57,6 +57,12 @@ def reading(who: Signed) -> dict[str, Any]:
         "exact": exact,
         "said_by": said_by,
     }
+
+
+def _asking(sides: list[Side], who: Signed) -> dict[str, bool]:
+    """Have the purpose asked for at the top where a side waits for it, and not only where the scope demands one."""
+    waits = any(side.state is not None and side.state.word == PURPOSE for side in sides)
+    return {"wanting": waits or needs_purpose(who)}
 
 
 async def _shown(side: Side, view: View) -> Showing | None:

@@ -39,6 +39,8 @@ _PURPOSE: Final = Words(
     "Nothing was read yet: this read must say what it is for.",
     "Say it above; it is recorded with each read of this session.",
 )
+# What stands there while a read waits to be told what it is for.
+PURPOSE: Final = "purpose"
 _SAID_BY: Final = {"store": "the store", "client": "the runtime's client", "count": "counting"}
 _ALARMING: Final = frozenset({Reason.KEY_LOST, Reason.INTEGRITY_MISMATCH})
 
@@ -100,7 +102,7 @@ async def _read(opened: Services, who: Signed, part: PartView) -> Side:
 
 
 def _wanting(part: PartView) -> State:
-    return State("purpose", _PURPOSE, "warn", [("Now", part.observed_at)])
+    return State(PURPOSE, _PURPOSE, "warn", [("Now", part.observed_at)])
 
 
 async def _refused(opened: Services, reader: Reader, part: PartView, reason: Reason) -> State:
