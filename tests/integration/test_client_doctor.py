@@ -142,13 +142,14 @@ async def test_no_writer_runs(way: Journey):
 
 
 async def test_the_command_takes_its_settings_from_the_environment(way: Journey, monkeypatch, capsys, tmp_path):
-    key = await key_of(way)
     file = tmp_path / "key"
-    file.write_text(f"{key}\n")
     monkeypatch.setenv("CUSTODY_URL", way.api.url)
     monkeypatch.setenv("CUSTODY_KEY_FILE", str(file))
-    # The service is in this process, and would log to the same place, in what form the tests before this one decide.
+    # The service is in this process, and would log to the same place, in what form the tests before this one decide:
+    # of the key that is made first, where none of them made it, and then of what the command asks.
     with heard() as lines:
+        key = await key_of(way)
+        file.write_text(f"{key}\n")
         async with a_writer(way):
             assert await asyncio.to_thread(main, ["check"]) == 0
     said = capsys.readouterr().out
