@@ -264,7 +264,7 @@ def _searched(attempt: str) -> dict[str, Any]:
     ]  # fmt: skip
     asked["messages"].append({"role": "user", "content": [
         {"type": "text", "text": "As in this picture:"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgo" * 40}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgoA" * 400}},
     ]})  # fmt: skip
     return asked
 
