@@ -13,11 +13,11 @@ from console.guards import AnyRequest, reads, services, signed
 from console.proof_words import Said, of_outcome
 from console.rendering import page
 from policies.kinds import Role
-from store.errors import Malformed
+from store.errors import Malformed, NotFound
 from store.ids import caller_id
 from store.services.access import AccessItem
 from store.services.paging import Page
-from store.services.questions import evidence_named
+from store.services.questions import evidence_of
 
 PATH: Final = "/accesses"
 NAMES: Final = ("evidence", "key_id")
@@ -56,7 +56,14 @@ def wanted(asked: Filters) -> tuple[UUID | None, str | None]:
     evidence, key = asked.get("evidence"), asked.get("key_id")
     if evidence and key:
         raise Malformed(detail="filters are offered alone: evidence, or key_id; with each of them: from, to")
-    return evidence_named(evidence) if evidence else None, caller_id(key) if key else None
+    return _part(evidence) if evidence else None, caller_id(key) if key else None
+
+
+def _part(text: str) -> UUID:
+    try:
+        return evidence_of(text)
+    except NotFound:
+        raise Malformed(detail="a part is named by its evidence reference, as its page shows it") from None
 
 
 def rows(items: Iterable[AccessItem]) -> list[Row]:

@@ -46,7 +46,7 @@ async def show_log(request: AnyRequest) -> Response[Any]:
         checkpoint=found,
         reason=reason,
         curl=api_calls.curl(url, scope) + " -o checkpoint",
-        tile=api_calls.address(opened.settings, "/v1/log/tile/0/000"),
+        tiles=api_calls.address(opened.settings, "/v1/log/tile/"),
     )
 
 

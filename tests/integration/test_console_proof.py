@@ -140,7 +140,7 @@ async def test_accesses_are_paged_and_filtered_by_the_address(hall: Hall):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("evidence=x", "a list of evidence references"),
+        ("evidence=x", "named by its evidence reference"),
         ("evidence=01a22ad8-cdba-70ae-a8b5-a51074dbcd0e&key_id=k", "offered alone"),
         ("from=yesterday", "from is not a time"),
         ("order=up", "order is newest or oldest"),
@@ -152,7 +152,7 @@ async def test_accesses_are_paged_and_filtered_by_the_address(hall: Hall):
 async def test_what_is_no_question_is_said_beside_the_form(hall: Hall, query: str, said: str):
     answer = await (await hall.enter(Role.AUDITOR)).get(f"/accesses?{query}")
     assert (answer.status_code, said in answer.text) == (httpx.codes.BAD_REQUEST, True)
-    assert '<form class="filters"' in answer.text
+    assert '<form class="filters roomy"' in answer.text
 
 
 async def test_times_without_an_offset_are_utc(hall: Hall):
