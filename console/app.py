@@ -13,7 +13,7 @@ from console import sign_in
 from console.around import Call
 from console.cookies import Cookies
 from console.faults import HANDLERS
-from console.pages import accesses, attempts, compare, exports, files, lists, log, parts, raw, runs, session
+from console.pages import accesses, attempts, compare, desk, exports, files, lists, log, parts, raw, runs, session
 from console.throttle import Throttle
 from store import logging
 from store.config import Settings, from_environment
@@ -27,6 +27,7 @@ ROUTERS: Final[Sequence[Router]] = (
     sign_in.router,
     session.router,
     files.router,
+    desk.router,
     runs.router,
     attempts.router,
     compare.router,

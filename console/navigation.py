@@ -10,6 +10,7 @@ _READERS: Final = frozenset({Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR, Role.O
 _OF_ACCESSES: Final = frozenset({Role.AUDITOR, Role.OPERATOR, Role.CUSTODIAN})
 _OF_EXPORTS: Final = frozenset({Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR})
 _OF_DESK: Final = frozenset({Role.OPERATOR})
+_OF_ACTIONS: Final = frozenset({Role.AUDITOR, Role.OPERATOR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ PLACES: Final = (
     Place("/exports", "Exports", _OF_EXPORTS),
     Place("/log", "Proof log", _READERS),
     Place("/desk", "Desk"),
+    # Operators have it on the desk.
+    Place("/desk/actions", "Actions", frozenset({Role.AUDITOR})),
 )
 DESK: Final = (
     Place("/desk", "Overview"),
@@ -38,7 +41,7 @@ DESK: Final = (
     Place("/desk/duties", "Duties"),
     Place("/desk/completeness", "Completeness"),
     Place("/desk/queue", "Queue"),
-    Place("/desk/actions", "Actions"),
+    Place("/desk/actions", "Actions", _OF_ACTIONS),
 )
 
 

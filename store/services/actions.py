@@ -10,6 +10,8 @@ from store.services.paging import Asked, Page, Pager, Reader, Window, ends
 from store.tables import operator_actions, pages
 from store.tables.operator_actions import ActionRow
 
+STORE_WIDE = operator_actions.STORE_WIDE
+
 
 class ActionItem(msgspec.Struct, frozen=True):
     """One operator action; `key_id` is `command-line` where it was done on the host itself."""

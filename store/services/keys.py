@@ -165,6 +165,14 @@ class KeyBook:
                 return await api_keys.all_keys(connection, _LISTED)
             return await api_keys.of_scope(connection, scope_id, _LISTED)
 
+    async def one(self, key_id: str, who: Caller) -> KeyRow:
+        """Return one key; another scope's is the same as none."""
+        async with self._database.connection() as connection:
+            row = await api_keys.by_id(connection, key_id)
+        if row is None or who.scope_id not in (None, row.scope_id):
+            raise NotFound
+        return row
+
     async def confirm(self, key_id: str, who: Caller) -> KeyRow:
         """Let a key be used that another operator made; one's own word twice is not two operators."""
         async with self._database.transaction() as connection:

@@ -44,6 +44,11 @@ class DutyStanding:
         return max(_LEAST_LATE_S, _PERIODS * self.every_s)
 
     @property
+    def late(self) -> bool:
+        """Say whether it is late; one that never ran may just have come."""
+        return self.lag_s is not None and self.lag_s > self.late_after_s
+
+    @property
     def next_by(self) -> datetime | None:
         """Return by when it is due again."""
         if self.lease is None or self.lease.last_started is None:

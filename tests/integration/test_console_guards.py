@@ -174,10 +174,11 @@ async def test_a_role_is_shown_what_it_may_open_and_may_open_what_it_is_shown(ru
             shown = f'href="{place.path}"' in text
             assert shown == (role in place.roles), (role, place)
             if place.path in there:
-                assert shown == await opens(browser, place.path), (role, place)
+                there_too = any(role in each.roles for each in DESK if each.path == place.path)
+                assert (shown or there_too) == await opens(browser, place.path), (role, place)
         for place in DESK:
             if place.path in there:
-                assert await opens(browser, place.path) == (role is Role.OPERATOR), (role, place)
+                assert await opens(browser, place.path) == (role in place.roles), (role, place)
 
 
 async def test_it_lives_and_counts_without_naming_anybody(running: Running):

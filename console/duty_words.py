@@ -1,0 +1,22 @@
+"""What each standing duty does, in a sentence; a test holds it complete."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+DUTIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "intake_keys": "Makes the hours' keys under which the queue holds what waits, and destroys those of the past.",
+        "buckets": "Makes the buckets, and their keys, into which content is written.",
+        "reconcile": "Closes runs, accounts for what is missing, and notices a queue that was lost.",
+        "accounts": "Accounts again for closed runs of which more became known.",
+        "purge": "Destroys what was erased or revoked, and ends holds whose grace is over.",
+        "expiry": "Destroys the keys and the content of spans whose retention is over.",
+        "sequence": "Gives leaves their place in the proof log.",
+        "metadata": "Forgets runs whose metadata is kept no longer.",
+        "months": "Makes and drops the months of tables that only grow.",
+        "bucket_keys": "Looks at all keys at rest once a day.",
+        "canary": "Sends a part of its own the whole way, and reads it back.",
+        "publish": "Signs and publishes the proof log, and compares it with its mirror.",
+    }
+)

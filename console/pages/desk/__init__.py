@@ -1,0 +1,18 @@
+"""The operators' desk."""
+
+from litestar import Router
+
+from console.pages.desk import erasures, holds, keys, overview, scopes, sources, watching
+
+router = Router(
+    "/desk",
+    route_handlers=[
+        overview.overview,
+        *scopes.HANDLERS,
+        *keys.HANDLERS,
+        *sources.HANDLERS,
+        *holds.HANDLERS,
+        *erasures.HANDLERS,
+        *watching.HANDLERS,
+    ],
+)
