@@ -1,0 +1,80 @@
+"""Goes through the console as far as its links lead: a page that is new is found without being listed anywhere."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from html import unescape
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+from litestar.routes import HTTPRoute
+from playwright.async_api import APIRequestContext
+
+from console.app import ROUTERS
+
+# Addresses of one route that are looked at; among runs, exchanges and attempts there are more of a kind.
+A_FEW = 3
+# Where links lead that lead to no page of ours.
+NOWHERE = "nowhere"
+_LINK = re.compile(r'<a\b[^>]*\shref="([^"]+)"')
+_VALUE = r"[^/]+"
+
+
+def routes() -> dict[str, re.Pattern[str]]:
+    """Return every route that answers GET, with what its paths look like; the most precise first."""
+    found = {
+        route.path
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, HTTPRoute) and "GET" in {str(each) for each in route.methods}
+    }
+    return {path: _looks(path) for path in sorted(found, key=lambda path: (path.count("{"), path))}
+
+
+def route_of(path: str) -> str | None:
+    """Return the route that a path belongs to."""
+    return next((name for name, looks in routes().items() if looks.fullmatch(urlsplit(path).path)), None)
+
+
+async def walked(request: APIRequestContext, origin: str, *starts: str) -> dict[str, list[str]]:
+    """Return, by route, a few of the addresses to which links lead from here; only pages, never files to keep."""
+    found: dict[str, list[str]] = {}
+    queue, seen = list(starts), set(starts)
+    while queue:
+        path = queue.pop(0)
+        route = route_of(path)
+        if route is None:
+            found.setdefault(NOWHERE, []).append(path)
+            continue
+        if not _wanted(found.setdefault(route, []), path):
+            continue
+        answer = await request.get(origin + path, max_redirects=0)
+        if "text/html" not in answer.headers.get("content-type", ""):
+            assert answer.status < 400, (path, answer.status)
+            continue
+        found[route].append(path)
+        for link in _links(await answer.text(), path):
+            if link not in seen:
+                seen.add(link)
+                queue.append(link)
+    return {route: paths for route, paths in found.items() if paths}
+
+
+def _wanted(known: list[str], path: str) -> bool:
+    """Say whether an address is unlike those that are known of its route: by what it asks, or as one more of few."""
+    asked = Counter(frozenset(_asked(each)) for each in known)
+    return asked[frozenset(_asked(path))] < (A_FEW if not _asked(path) else 1) and len(known) < 3 * A_FEW
+
+
+def _asked(path: str) -> list[str]:
+    return [each.partition("=")[0] for each in urlsplit(path).query.split("&") if each]
+
+
+def _links(text: str, here: str) -> Iterator[str]:
+    for each in _LINK.findall(text):
+        path = urldefrag(urljoin(here, unescape(each))).url
+        assert path.startswith("/"), (here, path)
+        yield path
+
+
+def _looks(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\\{\w+:\w+\\\}", _VALUE, re.escape(path)))
