@@ -13,7 +13,21 @@ from console import sign_in
 from console.around import Call
 from console.cookies import Cookies
 from console.faults import HANDLERS
-from console.pages import accesses, attempts, compare, desk, exports, files, lists, log, parts, raw, runs, session
+from console.pages import (
+    accesses,
+    attempts,
+    compare,
+    desk,
+    exports,
+    files,
+    lists,
+    log,
+    parts,
+    raw,
+    run,
+    runs,
+    session,
+)
 from console.throttle import Throttle
 from store import logging
 from store.config import Settings, from_environment
@@ -29,6 +43,7 @@ ROUTERS: Final[Sequence[Router]] = (
     files.router,
     desk.router,
     runs.router,
+    run.router,
     attempts.router,
     compare.router,
     raw.router,

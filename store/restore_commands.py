@@ -61,7 +61,9 @@ def _lines(found: Findings) -> Iterator[str]:
 
 def _todo(found: Findings) -> str:
     if found.closed == "forked" or found.log.against == "forked":
-        return "the log is forked: find out why, then run `python -m store log take-back` (docs/operations.md)"
+        return (
+            "the log is forked: find out why, then run `python -m store log take-back` (docs/operations.md)"
+        )
     if found.trouble:
         return "bring the mirror back first: without it nobody knows what is missing"
     if found.beyond or found.under_way:
