@@ -298,3 +298,15 @@ def test_importing_costs_little_and_brings_no_provider_and_no_http():
         slow | {"openai", "anthropic", "httpx", "httpx2", "google", "litellm", "opentelemetry"}
     )
     assert "msgspec" in brought
+
+
+def test_the_background_thread_says_nothing_any_more_once_the_process_may_end(service, caplog):
+    # A daemon thread that holds the error stream while the interpreter ends takes the process down with it.
+    service.answers["declare"] = hanging
+    custody = Custody(service.url, KEY)
+    custody.run("r-1").exchange().attempt().capture_request({"a": 1})
+    custody.close(0.4)
+    said = len(caplog.records)
+    custody.office.trouble.note("late", "noted after the end")
+    custody.office.trouble.say()
+    assert len(caplog.records) == said

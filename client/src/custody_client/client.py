@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from custody_client.sender import Sender
 
 _MOST_WAIT_S: Final = 2.0
+# A line that is begun this long before the end is written before it.
+_LAST_LINE_S: Final = 0.2
 
 
 class Custody:
@@ -135,6 +137,7 @@ class Custody:
             return
         self._closed = True
         until = monotonic() + max(0.0, timeout)
+        self.office.trouble.silent_at = until - min(_LAST_LINE_S, timeout / 8)
         self.office.ending_at = until
         thread = self._thread
         if thread is not None and thread.is_alive():

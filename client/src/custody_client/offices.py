@@ -67,6 +67,7 @@ class Office:
         self.urgent = False
         self.hurry = False
         self.ending_at: float | None = None
+        self.trouble.silent_at = None
 
     def wake(self) -> None:
         """Ring for the background thread; the first time in a process it is started."""

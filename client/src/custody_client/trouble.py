@@ -15,10 +15,12 @@ _MOST_WAITING: Final = 64
 class Trouble:
     """Kinds of trouble, how often each was, and what is still to be said."""
 
-    __slots__ = ("_last", "_unsaid", "_waiting", "counts")
+    __slots__ = ("_last", "_unsaid", "_waiting", "counts", "silent_at")
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
+        self.silent_at: float | None = None
+        """From when on nothing is said: a thread that writes while the interpreter ends takes the process down."""
         self._last: dict[str, float] = {}
         self._unsaid: dict[str, int] = {}
         self._waiting: deque[tuple[str, str]] = deque(maxlen=_MOST_WAITING)
@@ -39,7 +41,7 @@ class Trouble:
 
     def say(self) -> None:
         """Hand what is to be said to the log."""
-        if not self._waiting:
+        if not self._waiting or (self.silent_at is not None and monotonic() >= self.silent_at):
             return
         # Not at the top: most processes import it anyway, and those that do not should not pay for it here.
         import logging  # noqa: PLC0415
