@@ -57,7 +57,7 @@ compose:  ## the service as containers, two apis and two writers behind a proxy 
 	@docker compose up --build $(ARGS)
 
 test: setup  ## the tests (T=path for some of them)
-	@$(BIN)/python -m pytest -q $(SPREAD) -m "not long and not browser and not oracle and not provider" $(T) $(ARGS)
+	@$(BIN)/python -m pytest -q $(SPREAD) -m "not long and not browser and not oracle and not provider" --ignore tests/browser $(T) $(ARGS)
 
 test-long: setup  ## the tests that take more than a few seconds
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "long and not provider" $(T) $(ARGS)

@@ -132,7 +132,7 @@ async def ask(browser: Browser, token: str, method: str, path: str) -> httpx.Res
 
 def test_every_page_and_every_action_is_in_the_table():
     listed = {each for each in ROUTES if not each[1].startswith(DESK)}
-    assert listed == set(TABLE), listed ^ set(TABLE)
+    assert listed == {each for each in TABLE if not each[1].startswith(DESK)}
 
 
 @in_module
