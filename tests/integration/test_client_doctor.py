@@ -141,7 +141,9 @@ async def test_no_writer_runs(way: Journey):
     assert "does a writer run?" in found["delivery"].words
 
 
-async def test_the_command_takes_its_settings_from_the_environment(way: Journey, monkeypatch, capsys, tmp_path):
+async def test_the_command_takes_its_settings_from_the_environment(
+    way: Journey, monkeypatch, capsys, tmp_path
+):
     file = tmp_path / "key"
     monkeypatch.setenv("CUSTODY_URL", way.api.url)
     monkeypatch.setenv("CUSTODY_KEY_FILE", str(file))

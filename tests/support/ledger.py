@@ -311,7 +311,9 @@ async def nothing_reserved(stack: Stack) -> None:
         assert not client.keys("custody:{q0}:scope:*")
         for key in client.keys("custody:{q0}:run:*"):
             # One of its fields is no text: whose the run is.
-            run = {name.decode(): value.decode(errors="replace") for name, value in client.hgetall(key).items()}
+            run = {
+                name.decode(): value.decode(errors="replace") for name, value in client.hgetall(key).items()
+            }
             assert {run["wparts"], run["wbytes"], run["wnotes"]} == {"0"}, (key, run)
             identities = [value for name, value in run.items() if name.startswith("i:")]
             assert all(value.endswith("s") for value in identities), identities
