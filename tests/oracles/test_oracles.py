@@ -163,7 +163,7 @@ def verified(exported, archive):
 def test_the_client_alone_finds_the_bundle_right(exported):
     listed = json.loads(answer(CLIENT / "python", "-m", "pip", "list", "--format", "json"))
     # pip and setuptools come with an environment.
-    alone = {"custody-client", "cryptography", "cffi", "pycparser"}
+    alone = {"custody-client", "msgspec", "cryptography", "cffi", "pycparser"}
     assert {each["name"] for each in listed} - {"pip", "setuptools"} == alone
     for bundle in (exported.archive, exported.bag):
         done = verified(exported, bundle)
