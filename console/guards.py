@@ -35,6 +35,9 @@ Connection = ASGIConnection[Any, Any, Any, Any]
 FORM_FIELD: Final = "csrf"
 FORM_HEADER: Final = "x-csrf-token"
 SCOPE_PARAMETER: Final = "scope"
+# Which scope a page was of; empty: of none.
+SHOWN_FIELD: Final = "shown_scope"
+SHOWN_HEADER: Final = "x-shown-scope"
 
 _SIGNED: Final = "signed"
 _ALARMS: Final = "alarms"
@@ -169,7 +172,7 @@ async def _admit(connection: Connection, allowed: frozenset[Role]) -> None:
     form = FormMultiDict()
     if not _asks(connection):
         form = await _require_our_form(connection, token)
-    session, scope = await _scope(connection, session)
+    session, scope = await _scope(connection, session, form)
     state[_SIGNED] = Signed(session, scope, form_token(token), form)
     state[_ALARMS] = await opened.alarms.raised(operates=session.caller.role is Role.OPERATOR)
     # After that, so that the page that refuses says as whom.
@@ -184,16 +187,40 @@ async def _require_our_form(connection: Connection, token: str) -> FormMultiDict
     if connection.headers.get("sec-fetch-site", "same-origin") not in _FROM_HERE:
         raise CustodyError(Reason.PERMISSION_DENIED, "this form was sent from another site")
     form = await cast("AnyRequest", connection).form()
+    # htmx sends a form with the header of its page: then both are there, and both must be right.
     given = [*form.getall(FORM_FIELD, []), *connection.headers.getall(FORM_HEADER, [])]
-    if len(given) != 1 or not isinstance(given[0], str) or not token or not is_form_token(token, given[0]):
+    if not given or not token or not all(is_form_token(token, str(each)) for each in given):
         raise CustodyError(
             Reason.PERMISSION_DENIED, "this form is not of your session: open the page again and send it anew"
         )
     return form
 
 
-async def _scope(connection: Connection, session: Session) -> tuple[Session, Scope | None]:
-    """Return the scope that the key has or that its operator chose, now or before."""
+async def _scope(
+    connection: Connection, session: Session, form: FormMultiDict
+) -> tuple[Session, Scope | None]:
+    """Return the key's scope; for a form of a store-wide operator that of its page, else the one chosen last."""
+    shown = [*form.getall(SHOWN_FIELD, []), *connection.headers.getall(SHOWN_HEADER, [])]
+    if session.caller.scope_id is None and shown and not _asks(connection):
+        # Another page may have chosen another scope since: what is done is done, and then shown, where this one said.
+        scope = await _of_page(services(connection), {str(each) for each in shown})
+        chosen = None if scope is None else scope.scope_id
+        if chosen != session.scope_id:
+            session = await services(connection).console_sessions.choose(session, chosen)
+    else:
+        session, scope = await _chosen(connection, session)
+    connection.scope["state"]["scope_id"] = None if scope is None else scope.scope_id
+    return session, scope
+
+
+async def _of_page(opened: Services, shown: set[str]) -> Scope | None:
+    if len(shown) > 1:
+        raise Malformed(detail="the form names two scopes")
+    name = shown.pop()
+    return await opened.scopes.by_name(caller_id(name)) if name else None
+
+
+async def _chosen(connection: Connection, session: Session) -> tuple[Session, Scope | None]:
     opened, named = services(connection), connection.query_params.getall(SCOPE_PARAMETER, [])
     if len(named) > 1:
         raise Malformed(detail="scope is named twice")
@@ -203,5 +230,4 @@ async def _scope(connection: Connection, session: Session) -> tuple[Session, Sco
             raise Malformed(detail="the address names another scope than that of your key")
         scope = await opened.scopes.by_name(caller_id(named[0]))
         session = await opened.console_sessions.choose(session, scope.scope_id)
-    connection.scope["state"]["scope_id"] = None if scope is None else scope.scope_id
     return session, scope

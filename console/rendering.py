@@ -14,9 +14,10 @@ from markupsafe import Markup
 from console import navigation, words
 from console.alarm_words import of_alarm
 from console.assets import address
-from console.guards import FORM_FIELD, AnyRequest, alarms, perhaps_signed
+from console.guards import FORM_FIELD, SHOWN_FIELD, AnyRequest, alarms, perhaps_signed
 from console.showing.visible import visible
 from policies import quantities
+from store.services.scopes import Scope
 
 _HTML: Final = "text/html"  # the framework adds the charset
 _SHORT_ID: Final = 8
@@ -74,14 +75,15 @@ def _known(request: AnyRequest) -> dict[str, Any]:
         "path": path,
         "here": path + (f"?{request.url.query}" if request.url.query else ""),
         "csrf": "" if who is None else who.csrf,
-        "csrf_field": Markup("") if who is None else form_field(who.csrf),
+        "csrf_field": Markup("") if who is None else form_field(who.csrf, who.scope),
         "alarms": [(each, of_alarm(each)) for each in alarms(request)],
     }
 
 
-def form_field(token: str) -> Markup:
-    """Return the field that every form with POST carries."""
-    return Markup('<input type="hidden" name="{}" value="{}">').format(FORM_FIELD, token)
+def form_field(token: str, scope: Scope | None = None) -> Markup:
+    """Return the fields that every form with POST carries: that it is ours, and of which scope its page was."""
+    field = Markup('<input type="hidden" name="{}" value="{}">')
+    return field.format(FORM_FIELD, token) + field.format(SHOWN_FIELD, scope.name if scope else "")
 
 
 def _time(at: datetime | None) -> Markup:

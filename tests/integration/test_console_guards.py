@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import asyncpg
 import httpx
 import pytest
 from litestar.handlers import HTTPRouteHandler
@@ -88,7 +89,8 @@ async def test_every_form_is_refused_without_the_token_of_its_own_session(runnin
         {},
         {"data": {"csrf": ""}},
         {"data": {"csrf": foreign}},
-        {"data": {"csrf": [mine, mine]}},
+        {"data": {"csrf": [mine, foreign]}},
+        {"data": {"csrf": mine}, "headers": {"X-CSRF-Token": foreign}},
         {"data": {"csrf": mine}, "headers": {"Sec-Fetch-Site": "cross-site"}},
         {"data": {"csrf": mine}, "headers": {"Sec-Fetch-Site": "same-site"}},
         {"headers": {"X-CSRF-Token": foreign}},
@@ -101,7 +103,10 @@ async def test_every_form_is_refused_without_the_token_of_its_own_session(runnin
             assert (answer.status_code, "form" in answer.text) == (403, True), (path, said)
     signing_in = await running.browser().client.post("/sign-in", data={"key": "x", "csrf": form_token("")})
     assert signing_in.status_code == 403
-    assert (await browser.client.post("/sign-out", headers={"X-CSRF-Token": mine})).status_code == 303
+    # htmx sends both.
+    both = await browser.client.post("/sign-out", data={"csrf": mine}, headers={"X-CSRF-Token": mine})
+    assert both.status_code == 303
+    assert (await other.client.post("/sign-out", headers={"X-CSRF-Token": foreign})).status_code == 303
 
 
 async def test_every_answer_has_the_headers_that_none_may_lack(running: Running):
@@ -210,6 +215,31 @@ async def test_a_store_wide_operator_chooses_a_scope_and_others_have_their_own(r
     assert same.status_code == 200
     # Whether another scope exists cannot be told.
     assert (other.status_code, other.text) == (400, nowhere.text.replace("three", "two"))
+
+
+async def test_a_form_acts_in_the_scope_of_its_page_whatever_another_page_chose_since(
+    running: Running, database_url: str
+):
+    one, _ = await running.scope("one"), await running.scope("two")
+    wide = await running.signed_in(Role.OPERATOR)
+    page = (await wide.get("/desk/sources", scope="one")).text
+    await wide.get("/desk/sources", scope="two")
+    assert 'name="shown_scope" value="one"' in page
+
+    async def sent(shown: object, **fields: str) -> httpx.Response:
+        said = {"csrf": token_of(page), "shown_scope": shown, "source": "doc", **fields}
+        return await wide.client.post("/desk/sources", data=said)
+
+    added = await sent("one")
+    led = await wide.get(added.headers["location"].partition("?")[0])
+    refused = [await sent(shown) for shown in ("three", ["one", "two"])]
+
+    assert (added.status_code, led.status_code) == (303, 200)
+    assert [answer.status_code for answer in refused] == [404, 400]
+    connection = await asyncpg.connect(database_url)
+    scopes = [row["scope_id"] for row in await connection.fetch("SELECT scope_id FROM sources")]
+    await connection.close()
+    assert scopes == [one.scope_id]
 
 
 @pytest.mark.parametrize(
