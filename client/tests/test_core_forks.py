@@ -167,6 +167,38 @@ def test_a_fork_amid_a_request_and_amid_captures_hangs_nobody(service, custody):
     assert custody.counters().waiting == 1
 
 
+def test_a_fork_amid_our_own_imports_leaves_nothing_half_imported(service):
+    # Where the parent's background thread is in its imports, a child would wait for the end of those for ever.
+    text = (
+        "import os, sys, time\n"
+        "from custody_client import Custody\n"
+        "def at(module):\n"
+        "    class Slow:\n"
+        "        def find_spec(self, name, *_):\n"
+        "            if name == module: seen.append(name); time.sleep(0.3)\n"
+        "    seen = []\n"
+        "    sys.meta_path.insert(0, Slow())\n"
+        "    return seen\n"
+        "seen = at(sys.argv[1])\n"
+        f"custody = Custody({service.url!r}, {KEY!r})\n"
+        "custody.run('r-1')\n"
+        "while not seen: time.sleep(0.001)\n"
+        "if (child := os.fork()) == 0:\n"
+        "    import http.client, email.feedparser\n"
+        "    os._exit(0)\n"
+        "until = time.monotonic() + 5\n"
+        "while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < until: time.sleep(0.01)\n"
+        "if ended[0] == 0: os.kill(child, 9); os.waitpid(child, 0)\n"
+        "print('hangs' if ended[0] == 0 else 'ends', ended[1])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", text, "email.feedparser"],
+        env=ENVIRONMENT, capture_output=True, text=True, check=True, timeout=30,
+    )  # fmt: skip
+    assert done.stdout == "ends 0\n"
+    assert "Exception ignored" not in done.stderr
+
+
 def test_a_run_that_the_parent_closes_is_not_the_childs_to_close(service, custody):
     service.answers["close"] = hanging
     run = custody.run("r-1", wait=2)

@@ -59,6 +59,9 @@ class Custody:
             self.fault = str(error) if type(error) is ValueError else "the address is none"
             self.office.trouble.note("settings", self.fault)
             self.office.trouble.say()
+        # On its owner's thread: it hooks itself into forks, which must not happen amid one.
+        import logging  # noqa: F401, PLC0415 - a process that captures nothing need not load it
+
         forks.look_after(self)
 
     @property
@@ -219,13 +222,22 @@ class Custody:
 
     def _talk(self, address: Address, *, finish: bool = False) -> None:
         try:
-            # Here, because importing an HTTP client takes longer than a runtime should wait for its first run.
-            from custody_client.sender import Sender  # noqa: PLC0415
-
-            self._sender = sender = Sender(self.office, address, self._mask)
+            with forks.Loading.lock:
+                self._sender = sender = _sender(self.office, address, self._mask)
             if finish:
                 sender.finish()
             else:
                 sender.work()
         except Exception as error:  # noqa: BLE001 - the runtime goes on
             self.office.trouble.note("sender", f"the sender ended: {type(error).__name__}")
+
+
+def _sender(office: Office, address: Address, mask: Mask | None) -> "Sender":
+    """Import what talks to the service, and all that it needs later: it takes longer than a runtime should wait."""
+    import encodings.idna  # noqa: F401, PLC0415 - as said above
+
+    from custody_client.sender import Sender  # noqa: PLC0415 - as said above
+
+    if address.secure:
+        import ssl  # noqa: F401, PLC0415 - as said above
+    return Sender(office, address, mask)

@@ -8,6 +8,7 @@ import atexit
 import mmap
 import os
 import sys
+from _thread import allocate_lock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
@@ -22,6 +23,8 @@ _EXIT_S: Final = 1.6
 _SLOT_BYTES: Final = 8
 # As many sessions as a run has over there, without this process's own.
 _MOST_CHILDREN: Final = 255
+# As long as a fork waits for our own imports, which take a small part of it.
+_MOST_LOADING_S: Final = 1.0
 
 _clients: Final["WeakSet[Custody]"] = WeakSet()
 _hooked: set[str] = set()
@@ -35,6 +38,35 @@ def look_after(client: "Custody") -> None:
         atexit.register(_leave)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(before=_before, after_in_child=_in_child)
+            os.register_at_fork(
+                before=Loading.await_end, after_in_parent=Loading.resume, after_in_child=Loading.begin
+            )
+
+
+class Loading:
+    """Whether a thread of ours imports just now; no process is forked meanwhile.
+
+    What was half imported then would stay so in the forked process, and whoever imports it there waits for ever.
+    """
+
+    lock = allocate_lock()
+    _held = False
+
+    @classmethod
+    def await_end(cls) -> None:
+        """Before a fork: let nobody import."""
+        cls._held = cls.lock.acquire(True, _MOST_LOADING_S)  # noqa: FBT003 - the lock's own way
+
+    @classmethod
+    def resume(cls) -> None:
+        """After it."""
+        if cls._held:
+            cls.lock.release()
+
+    @classmethod
+    def begin(cls) -> None:
+        """In the forked process: of those who held the lock, nobody is here."""
+        cls.lock = allocate_lock()
 
 
 class _Forking:
