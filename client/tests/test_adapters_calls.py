@@ -179,3 +179,11 @@ def test_a_witness_is_shared_with_contexts_that_begin_later(run):
     standing = around.witness()
     contextvars.copy_context().run(begin, run)
     assert standing.saw
+
+
+def test_a_call_may_be_left_in_another_context(run):
+    # As a task's coroutine is that nobody ended: whoever collects it closes it, elsewhere.
+    entered = Call(run).entered()
+    contextvars.copy_context().run(entered.__enter__)
+    entered.__exit__(None, None, None)
+    assert current_call() is None

@@ -9,7 +9,7 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any, Final
 
 import msgspec
@@ -98,7 +98,7 @@ class Call:
         try:
             yield self
         finally:
-            _current.reset(token)
+            _leave(self, token)
 
     def request(self, content: Any, *, vantage: str = "sdk", completeness: str = "complete") -> None:
         """Capture what was asked; the first one wins. A callable is called only where the run admits it."""
@@ -138,6 +138,15 @@ class Call:
         named = str(self._first + len(self._tries) + 1) if self._first else None
         self._tries.append(Try(self.exchange.attempt(named)))
         return self._tries[-1]
+
+
+def _leave(call: Call, token: "Token[Call | None]") -> None:
+    """Make the call current that was before; in another context than that of `entered` there is none to go back to."""
+    try:
+        _current.reset(token)
+    except ValueError:
+        if _current.get() is call:
+            _current.set(None)
 
 
 def current_call() -> Call | None:
