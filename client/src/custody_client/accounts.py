@@ -6,7 +6,7 @@ Callers only number, look at `standing`, and append; everything else is the back
 import os
 from collections import deque
 from itertools import count
-from threading import Event
+from threading import Event, RLock
 from typing import TYPE_CHECKING, Final
 
 from custody_client.declarations import Declaration
@@ -76,6 +76,7 @@ class Account:
         "marked",
         "missed",
         "narrowed",
+        "narrowing",
         "numbers",
         "office",
         "page",
@@ -125,6 +126,8 @@ class Account:
         self.states: deque[State] = deque()
         self.room = Room(self.office.bounds.run_parts, self.office.bounds.run_bytes, self.office.room)
         self.marked = False
+        self.narrowing = RLock()
+        """Held for a few instructions, so that of two declarations at once neither is lost."""
         self.missed: Missed = None
         """Numbers of captures that found the stack at its end: nothing more could be done for them there."""
         self.answered = Event()
@@ -187,10 +190,11 @@ class Account:
 
     def narrow(self, said: Declaration) -> None:
         """Take a later declaration: the strictest of all holds, and an opt-out holds at once."""
-        narrowed = self.declaration.narrowed(said)
-        if narrowed == self.declaration:
-            return
-        self.declaration = narrowed
+        with self.narrowing:
+            narrowed = self.declaration.narrowed(said)
+            if narrowed == self.declaration:
+                return
+            self.declaration = narrowed
         if self.declaration.refusal is not None:
             self._turn_away()
         self.narrowed = True
