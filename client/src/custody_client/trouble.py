@@ -1,6 +1,7 @@
 """What goes wrong, said once in a while in the log: one line a kind of trouble, without content, never by a caller.
 
-Handlers of logs may block or raise, and belong to the runtime: only the background thread speaks to them.
+Handlers of logs may block or raise, and belong to the runtime: only the background thread speaks to them, and what
+they raise is counted as trouble of the kind `log`.
 """
 
 from collections import deque
@@ -49,4 +50,7 @@ class Trouble:
         logger = logging.getLogger(LOGGER)
         while self._waiting:
             kind, text = self._waiting.popleft()
-            logger.warning("%s: %s", kind, text)
+            try:
+                logger.warning("%s: %s", kind, text)
+            except Exception:  # noqa: BLE001 - the runtime's own handler; it ends no thread, and reaches no caller
+                self.counts["log"] = self.counts.get("log", 0) + 1
