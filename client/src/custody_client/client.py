@@ -216,7 +216,10 @@ class Custody:
             )
             self._thread.start()
         except RuntimeError:
-            self._thread = None  # the interpreter ends; `close` does then what the thread would have done
+            # The interpreter ends, and `close` does what the thread would have done; or there are too many threads
+            # just now, and whoever marks a run next tries again.
+            self._thread = None
+            self.office.rest()
         finally:
             self._starting.release()
 

@@ -75,6 +75,12 @@ class Office:
         self.bell.put(None)
         self.start()
 
+    def rest(self) -> None:
+        """Let the next one ring again: there is no thread that could have heard it."""
+        self.asleep = True
+        for account in list(self.accounts.values()):
+            account.marked = False
+
     def press(self) -> None:
         """Have everything sent now that waits, also to a service that did not answer a moment ago."""
         self.urgent = self.hurry = True
