@@ -190,18 +190,20 @@ class Custody:
     def _run(self, run_id: str, said: Declaration, local: LocalPolicy | None) -> Run:
         office = self.office
         account = office.accounts.get(run_id)
-        if account is not None and account.run is not None:
-            account.narrow(said)
-            return account.run
-        if self._address is None or self._closed:
-            return Run(run_id, office.nowhere)
-        if len(office.accounts) >= office.bounds.runs:
-            raise ValueError("too many runs are open; close them at their end")
-        account = Account(office, run_id, said, local)
-        run = account.run = Run(run_id, account)
-        office.accounts[run_id] = account
-        account.mark()
-        return run
+        if account is None:
+            if self._address is None or self._closed:
+                return Run(run_id, office.nowhere)
+            if len(office.accounts) >= office.bounds.runs:
+                raise ValueError("too many runs are open; close them at their end")
+            made = Account(office, run_id, said, local)
+            made.run = Run(run_id, made)
+            # Whichever thread is first: what is captured into any other account would be nobody's.
+            account = office.accounts.setdefault(run_id, made)
+            if account is made:
+                made.mark()
+                return made.run
+        account.narrow(said)
+        return account.run or Run(run_id, office.nowhere)
 
     def _start(self) -> None:
         """Start the background thread, unless there is one; nobody waits for anybody here."""
