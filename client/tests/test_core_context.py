@@ -3,12 +3,17 @@
 import asyncio
 import contextlib
 import gc
+import logging
 import signal
+import threading
+import time
 from contextvars import copy_context
 
 import pytest
 
 from custody_client import Custody, current_run
+from custody_client.accounts import Account
+from custody_client.declarations import Declaration
 from tests.support.scripted import KEY, scripted, until
 
 
@@ -235,3 +240,91 @@ def test_a_capture_at_the_end_of_the_stack_does_not_raise(service, custody):
     (numbered,) = service.closings()[0].values()
     told = set().union(*service.gaps().values()) | {part["sequence"] for part in service.parts()}
     assert told == set(range(1, numbered + 1))
+
+
+def test_threads_that_ask_for_a_run_at_once_get_the_same_one(service, custody, monkeypatch):
+    # Each looks for the run before any has made it.
+    looked = threading.Barrier(2, timeout=5)
+    made = Account.__init__
+
+    def slowly(account, *arguments):
+        looked.wait()
+        made(account, *arguments)
+
+    monkeypatch.setattr(Account, "__init__", slowly)
+    found = []
+    threads = [
+        threading.Thread(target=lambda said=said: found.append(custody.run("r-1", content=said)))
+        for said in ("allow", "opt_out")
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1]
+    assert found[0]._account is custody.office.accounts["r-1"]
+    assert found[0]._account.declaration.content == "opt_out"
+
+
+def test_an_opt_out_is_not_lost_to_another_word_at_the_same_time(custody, monkeypatch):
+    run = custody.run("r-1")
+    narrowed, within = Declaration.narrowed, threading.Event()
+
+    def slowly(one, other):
+        found = narrowed(one, other)
+        if other.subject == "s" and not within.is_set():
+            within.set()
+            time.sleep(0.01)
+        return found
+
+    monkeypatch.setattr(Declaration, "narrowed", slowly)
+    thread = threading.Thread(target=lambda: custody.run("r-1", subject="s"))
+    thread.start()
+    assert within.wait(5)
+    custody.run("r-1", content="opt_out")
+    thread.join()
+    assert run._account.declaration.refusal == "content_opt_out"
+    assert run._account.declaration.subject == "s"
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, "soon", float("inf"), 10**400], ids=["None", "text", "endless", "huge"]
+)
+def test_a_time_that_cannot_be_waited_for_does_not_raise(service, wrong):
+    custody = Custody(service.url, KEY)
+    run = custody.run("r-1", wait=2)
+    custody.run("r-1", wait=wrong)
+    run.exchange().attempt().capture_request(b"a")
+    custody.flush(wrong)
+    custody.close(wrong)
+    assert [part["body"] for part in service.parts()] == [b"a"]
+
+
+def test_a_handler_of_logs_that_raises_ends_nothing_and_reaches_nobody(service, custody):
+    class Broken(logging.Handler):
+        def emit(self, record):
+            raise RuntimeError(record.name)
+
+    logger, broken = logging.getLogger("custody_client"), Broken()
+    logger.addHandler(broken)
+    try:
+        assert Custody("nowhere", KEY).fault
+        custody.office.trouble.note("ids", "something to say")
+        run = custody.run("r-1", wait=2)
+        run.exchange().attempt().capture_request(b"a")
+        assert custody.flush(5)
+    finally:
+        logger.removeHandler(broken)
+    assert [part["body"] for part in service.parts()] == [b"a"]
+    assert custody.counters().troubles["log"] == 1
+
+
+def test_a_thread_that_cannot_be_started_now_is_started_later(service, custody, monkeypatch):
+    def refused(_):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as scarce:
+        scarce.setattr(threading.Thread, "start", refused)
+        run = custody.run("r-1")
+    run.exchange().attempt().settled("completed")
+    until(lambda: service.calls("declare"))

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from custody_client.sender import Sender
 
 _MOST_WAIT_S: Final = 2.0
+# Beyond it the system's own calls raise.
+_LONGEST_WAIT_S: Final = 86_400.0
 # A line that is begun this long before the end is written before it.
 _LAST_LINE_S: Final = 0.2
 
@@ -116,8 +118,8 @@ class Custody:
             text = str(error) if type(error) is ValueError else "a run cannot be declared like this"
             self.office.trouble.note("runs", text)
             return Run("", self.office.nowhere)
-        if wait > 0 and run.run_id in self.office.accounts:
-            self.office.accounts[run.run_id].answered.wait(min(wait, _MOST_WAIT_S))
+        if wait and (account := self.office.accounts.get(run_id)) is not None:
+            account.answered.wait(min(self._seconds(wait), _MOST_WAIT_S))
         return run
 
     def flush(self, timeout: float = 2.0) -> bool:
@@ -130,7 +132,7 @@ class Custody:
         done = Event()
         self.office.flushes.append(done)
         self.office.press()
-        finished = done.wait(max(0.0, timeout))
+        finished = done.wait(self._seconds(timeout))
         self.office.urgent = False
         return finished and self.office.room.parts == 0
 
@@ -139,7 +141,8 @@ class Custody:
         if self._closed:
             return
         self._closed = True
-        until = monotonic() + max(0.0, timeout)
+        timeout = self._seconds(timeout)
+        until = monotonic() + timeout
         self.office.trouble.silent_at = until - min(_LAST_LINE_S, timeout / 8)
         self.office.ending_at = until
         thread = self._thread
@@ -186,6 +189,14 @@ class Custody:
         self.office.begin()
 
     # --- within
+
+    def _seconds(self, asked: float) -> float:
+        """Return a time that can be waited for: of what is no number, the usual one."""
+        try:
+            return min(max(0.0, float(asked)), _LONGEST_WAIT_S)
+        except (TypeError, ValueError, OverflowError):
+            self.office.trouble.note("waiting", "a time to wait is a number of seconds")
+            return _MOST_WAIT_S
 
     def _run(self, run_id: str, said: Declaration, local: LocalPolicy | None) -> Run:
         office = self.office
