@@ -192,10 +192,10 @@ def _verdict(account: Account, *, closed: bool) -> tuple[str, str]:
     if account.whole:
         return "good", f"All {account.observed} that it observed are stored."
     left = [f"{missing} missing for known reasons"] if missing else []
-    left += [f"{account.unaccounted.count} of which nobody told"] if account.unaccounted else []
+    left += [f"{account.unaccounted.count} unaccounted, of which nobody told"] if account.unaccounted else []
     return (
         "warn",
-        f"Of {account.observed} that it observed, {account.stored.count} are stored: {', '.join(left)}.",
+        f"Of {account.observed} that it observed, {account.stored.count} are stored: {' and '.join(left)}.",
     )
 
 

@@ -20,6 +20,8 @@ MOST_HIGH: Final = 2400
 README_BYTES: Final = 150 << 10
 REVIEWER: Final = {
     "runs": "/runs",
+    "run": f"/runs/{MAIN}",
+    "gaps": f"/runs/{MAIN}/gaps",
     "attempt": f"/runs/{MAIN}/exchanges/search/attempts/3",
     "stream": f"/runs/{MAIN}/exchanges/search/attempts/2?view=stream",
     "digits": f"/runs/{MAIN}/exchanges/numbers/attempts/1",
