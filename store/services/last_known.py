@@ -72,11 +72,6 @@ class LastKnown(Generic[Key, Value]):
             return _told(await asyncio.shield(self._task(key)))
         return await self._within_grace(key, kept, now)
 
-    def peek(self, key: Key) -> Value | None:
-        """Return what is remembered if it is still fresh, without asking anybody."""
-        kept = self._kept.get(key)
-        return kept.value if kept is not None and self._clock() - kept.good_at < self._age_s else None
-
     def settled(self, key: Key) -> Value | None:
         """Return what is remembered as long as nobody need ask for it again: what was made of it stands as well."""
         kept = self._kept.get(key)

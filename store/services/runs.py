@@ -14,7 +14,7 @@ from store.errors import Unavailable
 from store.ids import RunUid, ScopeId, new_id
 from store.keyring import Keyring
 from store.logging import logger
-from store.queue import Queue, RunKey
+from store.queue import Belonging, Queue, RunKey
 from store.services.declaring import Declaration, declared, narrowed, owned, queue_state, refusal, source_set
 from store.services.keys import Caller
 from store.services.last_known import PATIENCE_S, LastKnown
@@ -116,7 +116,7 @@ class RunBook:
 
     async def view(self, key: RunKey) -> RunFacts | None:
         """Return the run as the queue knows it, None if nobody declared it; Unavailable where that cannot be told."""
-        return self._views.peek(key) or await self._views.get(key)
+        return self._views.settled(key) or await self._views.get(key)
 
     def settled(self, key: RunKey) -> RunFacts | None:
         """Return the run that `view` last gave, as long as nobody need ask for it again, else None."""
@@ -222,10 +222,7 @@ class RunBook:
         view = await self._queue.run_view(key)
         if view is None:
             return await self._reopen(key)
-        # An earlier version opened the run, where the queue cannot say whose it is.
-        belongs = view.belonging
-        if belongs is None and (row := await self._known_row(key)) is not None:
-            belongs = belonging_of(row)
+        belongs = _narrower(await self._known_row(key), view.belonging)
         return RunFacts(
             run_uid=RunUid(view.run_uid),
             state=view.state,
@@ -277,3 +274,13 @@ def _facts_of(row: RunRow) -> RunFacts:
 
 def _for_good(_: RunRow) -> float:
     return float("inf")
+
+
+def _narrower(row: RunRow | None, told: Belonging | None) -> Belonging | None:
+    """Return what both leave: the queue can have missed a word, and while Postgres is away the row is an old one."""
+    if row is None:
+        return told
+    mine = belonging_of(row)
+    if told is None:
+        return mine
+    return Belonging(mine.owner_key, mine.shared and told.shared, mine.sources | told.sources)

@@ -451,6 +451,27 @@ async def test_whose_a_run_is_and_what_it_depends_on_is_known_without_postgres(
     assert view.speaks("0" * 16) is False
 
 
+async def test_a_word_that_the_queue_missed_holds_by_the_row(
+    api: Api, scope: Scope, runtime: dict[str, str], redis_url: str
+):
+    await declare(api, runtime, sources=[{"source": "doc-7"}], shared=True)
+    key, client = RunKey(scope.scope_id, "run-1"), Redis.from_url(redis_url)
+    name = f"custody:{{q0}}:run:{scope.scope_id.hex}:run-1"
+    fields = ("shared", "many", "sources")
+    before = dict(zip(fields, await client.hmget(name, *fields), strict=True))
+    await declare(api, runtime, sources=[{"source": "doc-8"}], shared=False)
+    # As if Redis had been away when that was declared.
+    await client.hset(name, mapping=before)
+    await client.aclose()
+    api.services.runs.forget(key)
+
+    view = await api.services.runs.view(key)
+
+    assert view is not None
+    assert view.sources == {Binding("doc-7", None), Binding("doc-8", None)}
+    assert view.speaks("0" * 16) is False
+
+
 async def test_a_run_that_an_earlier_version_opened_is_known_by_its_ticket_while_postgres_is_away(
     api: Api, scope: Scope, runtime: dict[str, str], postgres_url: str, database_url: str, redis_url: str
 ):

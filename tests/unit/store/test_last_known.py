@@ -151,7 +151,7 @@ async def test_it_is_bounded_and_keeps_what_is_used():
     for name in ("a", "b", "a", "c"):
         await known.get(name)
 
-    assert (known.peek("a"), known.peek("b"), known.peek("c")) == (1, None, 1)
+    assert (known.last("a"), known.last("b"), known.last("c")) == (1, None, 1)
 
 
 async def test_what_was_made_of_a_value_stands_only_as_long_as_nobody_need_ask_again():
