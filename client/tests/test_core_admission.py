@@ -13,7 +13,6 @@ from tests.support.scripted import (
     in_turn,
     outcome,
     problem,
-    scripted,
     send,
     until,
 )
@@ -35,20 +34,6 @@ class Untouchable:
 
     def __iter__(self):
         raise AssertionError("walked")
-
-
-@pytest.fixture
-def service():
-    with scripted() as found:
-        yield found
-
-
-@pytest.fixture
-def custody(service):
-    client = Custody(service.url, KEY)
-    yield client
-    service.released.set()
-    client.close(timeout=1.0)
 
 
 def attempts(run, many):

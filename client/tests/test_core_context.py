@@ -14,20 +14,7 @@ import pytest
 from custody_client import Custody, current_run
 from custody_client.accounts import Account
 from custody_client.declarations import Declaration
-from tests.support.scripted import KEY, scripted, until
-
-
-@pytest.fixture
-def service():
-    with scripted() as found:
-        yield found
-
-
-@pytest.fixture
-def custody(service):
-    client = Custody(service.url, KEY)
-    yield client
-    client.close(timeout=1.0)
+from tests.support.scripted import KEY, until
 
 
 def said(service, custody):

@@ -26,13 +26,6 @@ def service():
         found.released.set()
 
 
-@pytest.fixture
-def custody(service):
-    client = Custody(service.url, KEY)
-    yield client
-    client.close(timeout=1.0)
-
-
 def capture(run, *contents):
     for content in contents:
         run.exchange().attempt().capture_request(content)

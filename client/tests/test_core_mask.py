@@ -6,7 +6,7 @@ import time
 import pytest
 
 from custody_client import Bounds, Custody
-from tests.support.scripted import KEY, scripted, until
+from tests.support.scripted import KEY, until
 
 CANARY = "CANARY-7f3a"
 
@@ -35,12 +35,6 @@ def everywhere():
         "url": f"https://example.test/?q={CANARY}",
         "headers": {"x-note": CANARY},
     }
-
-
-@pytest.fixture
-def service():
-    with scripted() as found:
-        yield found
 
 
 def run_with(service, mask, **bounds):

@@ -16,7 +16,6 @@ from tests.support.scripted import (
     outcome,
     problem,
     raw,
-    scripted,
     send,
     trickling,
     until,
@@ -24,20 +23,6 @@ from tests.support.scripted import (
 
 SLOW = 0.25
 """Far more than a capture takes, and far less than anything that would wait for the service."""
-
-
-@pytest.fixture
-def service():
-    with scripted() as found:
-        yield found
-
-
-@pytest.fixture
-def custody(service):
-    client = Custody(service.url, KEY)
-    yield client
-    service.released.set()
-    client.close(timeout=1.0)
 
 
 @pytest.fixture
