@@ -19,7 +19,15 @@ from policies.kinds import Role
 from policies.reasons import Reason
 from store import clock
 from store.db import Connection, Database
-from store.errors import Conflict, CustodyError, Malformed, NotFound, Unauthenticated, Unavailable
+from store.errors import (
+    Conflict,
+    CustodyError,
+    Malformed,
+    NotFound,
+    RowRefused,
+    Unauthenticated,
+    Unavailable,
+)
 from store.ids import ScopeId, secret
 from store.logging import logger
 from store.services.last_known import LastKnown
@@ -44,6 +52,7 @@ _LISTED: Final = 1_000
 _MOST_CLEARANCES: Final = 64
 _NOTE_CHARACTERS: Final = 200
 _ID_BYTES: Final = 8
+_SAME_ID: Final = "api_keys_pkey"
 _SECRET_BYTES: Final = 32
 
 
@@ -65,13 +74,14 @@ class _Known(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A key that is to be made."""
+    """A key that is to be made; `key_id`, where it is said, is used once: asked for again, it makes no second key."""
 
     role: Role
     scope_id: ScopeId | None
     lifetime: timedelta
     clearances: frozenset[str] = frozenset()
     note: str = ""
+    key_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +147,15 @@ class KeyBook:
             logger().info("key_uses_not_written", reason=outage.reason.value, cause=outage.cause)
 
     async def create(self, wanted: Wanted, said_by: str) -> Made:
-        """Make a key; on the command line it is good at once, over HTTP some wait for a second operator."""
+        """Make a key; on the command line it is good at once, over HTTP some wait for a second operator.
+
+        Conflict where there is one of the id that was asked for.
+        """
         _check(wanted)
         text = _new_secret()
         confirmed = said_by == COMMAND_LINE or wanted.role not in NEED_CONFIRMATION
         new = api_keys.NewKey(
-            key_id=secret(_ID_BYTES).hex(),
+            key_id=wanted.key_id or secret(_ID_BYTES).hex(),
             scope_id=wanted.scope_id,
             role=wanted.role,
             digest=_digest(text),
@@ -152,9 +165,14 @@ class KeyBook:
             confirmed=confirmed,
             lifetime_s=wanted.lifetime.total_seconds(),
         )
-        async with self._database.transaction() as connection:
-            row = await api_keys.insert(connection, new)
-            await operator_actions.insert(connection, wanted.scope_id, said_by, "key_created", row.key_id)
+        try:
+            async with self._database.transaction() as connection:
+                row = await api_keys.insert(connection, new)
+                await operator_actions.insert(connection, wanted.scope_id, said_by, "key_created", row.key_id)
+        except RowRefused as refused:
+            if refused.cause != _SAME_ID:
+                raise
+            raise Conflict(Reason.IDENTITY_CONFLICT, "this key has been made already") from None
         _alarm("key_created", row)
         return Made(row, _text(row, text))
 
@@ -187,8 +205,11 @@ class KeyBook:
                 _alarm("key_confirmed", row)
             return await self._changed(connection, key_id)
 
-    async def rotate(self, key_id: str, who: Caller | None) -> Made:
+    async def rotate(self, key_id: str, who: Caller | None, instead_of: str | None = None) -> Made:
         """Give a key a second secret; of two, the older one ends. `who` None is the command line.
+
+        Conflict where its secrets are others by now than `instead_of` (`secrets_of`): done twice, it would end the one
+        that is in use.
 
         Whoever rotates a key learns its secret: over HTTP therefore only runtimes' and auditors' keys, and one's own.
         """
@@ -201,15 +222,17 @@ class KeyBook:
                 )
             if row.revoked_at is not None:
                 raise Conflict(Reason.IDENTITY_CONFLICT, "the key is revoked")
+            _require_same(row, instead_of)
             await api_keys.set_digests(connection, key_id, [*row.digests[-1:], _digest(text)])
             await operator_actions.insert(connection, row.scope_id, _said_by(who), "key_rotated", key_id)
             changed = await self._changed(connection, key_id)
         return Made(changed, _text(changed, text))
 
-    async def retire(self, key_id: str, who: Caller | None) -> KeyRow:
-        """End the older of two secrets, once everybody has the newer one."""
+    async def retire(self, key_id: str, who: Caller | None, instead_of: str | None = None) -> KeyRow:
+        """End the older of two secrets, once everybody has the newer one; Conflict as for `rotate`."""
         async with self._database.transaction() as connection:
             row = await _reached(connection, key_id, who)
+            _require_same(row, instead_of)
             if len(row.digests) > 1:
                 await api_keys.set_digests(connection, key_id, row.digests[-1:])
                 await operator_actions.insert(
@@ -258,6 +281,16 @@ async def _reached(connection: Connection, key_id: str, who: Caller | None) -> K
     return row
 
 
+def secrets_of(row: KeyRow) -> str:
+    """Return what changes with the secrets of a key, and tells nothing of them."""
+    return hashlib.sha256(b"".join(row.digests)).hexdigest()[:16]
+
+
+def _require_same(row: KeyRow, instead_of: str | None) -> None:
+    if instead_of not in (None, secrets_of(row)):
+        raise Conflict(Reason.IDENTITY_CONFLICT, "the key has other secrets by now: look at it again")
+
+
 def secret_digest(text: str) -> bytes:
     """Return the digest by which a key's row knows the secret in this text; ValueError where it is no key's text."""
     said = KEY_TEXT.fullmatch(text)
@@ -301,18 +334,26 @@ def _alarm(event: str, row: KeyRow) -> None:
     logger().warning(event, key_id=row.key_id, role=row.role.value, scope_id=row.scope_id)
 
 
-def _check(wanted: Wanted) -> None:
+def faults_of(wanted: Wanted) -> dict[str, str]:
+    """Return what is wrong with a key that is wanted, by the field that says it; nothing where it can be made."""
+    found: dict[str, str] = {}
     if wanted.scope_id is None and wanted.role is not Role.OPERATOR:
-        raise Malformed(detail="only an operator's key may reach the whole store: name a scope")
-    if wanted.clearances and wanted.role not in READ_CONTENT:
-        raise Malformed(detail="clearances are for keys that read content")
+        found["role"] = "only an operator's key may reach the whole store: name a scope"
     if not timedelta(0) < wanted.lifetime <= MAX_LIFETIME:
-        raise Malformed(detail=f"a key lives for at most {MAX_LIFETIME.days}d")
-    if len(wanted.clearances) > _MOST_CLEARANCES or any(
+        found["lifetime"] = f"a key lives for at most {MAX_LIFETIME.days}d"
+    if wanted.clearances and wanted.role not in READ_CONTENT:
+        found["clearances"] = "clearances are for keys that read content"
+    elif len(wanted.clearances) > _MOST_CLEARANCES or any(
         not 0 < len(tag) <= _NOTE_CHARACTERS or not tag.isprintable() for tag in wanted.clearances
     ):
-        raise Malformed(
-            detail=f"at most {_MOST_CLEARANCES} clearances of at most {_NOTE_CHARACTERS} printable characters"
+        found["clearances"] = (
+            f"at most {_MOST_CLEARANCES} clearances of at most {_NOTE_CHARACTERS} printable characters"
         )
     if len(wanted.note) > _NOTE_CHARACTERS or not wanted.note.isprintable():
-        raise Malformed(detail=f"a note is one line of at most {_NOTE_CHARACTERS} characters")
+        found["note"] = f"a note is one line of at most {_NOTE_CHARACTERS} characters"
+    return found
+
+
+def _check(wanted: Wanted) -> None:
+    for fault in faults_of(wanted).values():
+        raise Malformed(detail=fault)

@@ -110,6 +110,8 @@ class ScopeBook:
             if row is None:
                 raise NotFound
             if instead_of not in (None, row.policy_version):
+                # Whoever is refused looks at what is in force by now, not at what was remembered.
+                self._forget(scope_id, row.name)
                 raise Conflict(Reason.IDENTITY_CONFLICT, "another policy has been put in force meanwhile")
             if scope_from(row).policy != policy:
                 row = await scopes.update_policy(connection, scope_id, _written(policy)) or row
@@ -117,9 +119,12 @@ class ScopeBook:
                     connection, scope_id, said_by, "policy_changed", f"version {row.policy_version}"
                 )
         scope = scope_from(row)
-        self._by_id.drop(scope_id)
-        self._by_name.drop(scope.name)
+        self._forget(scope_id, scope.name)
         return scope
+
+    def _forget(self, scope_id: ScopeId, name: str) -> None:
+        self._by_id.drop(scope_id)
+        self._by_name.drop(name)
 
     def _within(self, policy: ScopePolicy) -> ScopePolicy:
         """Refuse a retention for which no spans can be made: the duty that makes them makes them for all scopes."""

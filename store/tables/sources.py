@@ -15,7 +15,10 @@ _SQL = load("sources")
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """One source; `opened_at` and `closed_at` are the window of the statement that read it."""
+    """One source; `opened_at` and `closed_at` are the window of the statement that read it.
+
+    `erased`: its erasure was asked for, so that it is never opened again, destroyed or not yet.
+    """
 
     source: str
     source_uid: UUID
@@ -23,6 +26,7 @@ class SourceRow:
     audience: frozenset[str]
     revoked_at: datetime | None
     destroyed: bool
+    erased: bool
     created_at: datetime
     opened_at: datetime
     closed_at: datetime
@@ -146,6 +150,7 @@ def _source(row: Record) -> SourceRow:
         audience=frozenset(row["audience"]),
         revoked_at=row["revoked_at"],
         destroyed=row["destroyed"],
+        erased=row["erased"],
         created_at=row["created_at"],
         opened_at=row["opened_at"],
         closed_at=row["closed_at"],

@@ -42,7 +42,7 @@ UPDATE source_versions SET withdrawn_at = CASE WHEN $4 THEN now() END
 WHERE scope_id = $1 AND source = $2 AND version = $3
 
 -- name: page sources after $2 by id
-SELECT source, source_uid, latest, audience, revoked_at, destroyed, created_at,
+SELECT source, source_uid, latest, audience, revoked_at, destroyed, erased_at IS NOT NULL AS erased, created_at,
        now() AS opened_at, clock_timestamp() AS closed_at
 FROM sources
 WHERE scope_id = $1 AND source > $2
@@ -50,7 +50,7 @@ ORDER BY source
 LIMIT $3
 
 -- name: one one source
-SELECT source, source_uid, latest, audience, revoked_at, destroyed, created_at,
+SELECT source, source_uid, latest, audience, revoked_at, destroyed, erased_at IS NOT NULL AS erased, created_at,
        now() AS opened_at, clock_timestamp() AS closed_at
 FROM sources
 WHERE scope_id = $1 AND source = $2
