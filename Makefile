@@ -16,13 +16,13 @@ CORPUS ?=
 ONLY ?=
 # Tests of faults wait more than they compute: four workers keep two cores busy. Each has servers of its own.
 SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
-T ?= tests client/tests
+T ?= tests client/tests toolchain/tests
 # Fixtures of the other tests need what is not in that environment.
 APART := --confcutdir client/tests/providers
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit("Custody needs Python 3.11 or later; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 
-# Neither the service nor the client is installed: they run from here (docs/decisions/0001-not-packaged.md).
-export PYTHONPATH := $(CURDIR):$(CURDIR)/client/src
+# None of service, client and toolchain is installed: they run from here (docs/decisions/0001-not-packaged.md).
+export PYTHONPATH := $(CURDIR):$(CURDIR)/client/src:$(CURDIR)/toolchain/src
 
 .PHONY: help setup demo up test test-long test-oracles test-providers test-browser check fmt lint types floors spelling bench migrate lock clean compose
 

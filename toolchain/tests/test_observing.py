@@ -1,0 +1,98 @@
+"""An observer that raises, changes what it gets, or hangs is nobody's problem but its own."""
+
+import os
+import threading
+
+import msgspec
+import pytest
+
+from custody_toolchain.facts import CoverageFact, Fact, now
+from custody_toolchain.observing import Reporter
+
+WAIT_S = 5.0
+
+
+def fact(name="f1"):
+    return CoverageFact(fact=name, at=now(), file="file-1", frontier=0, whole=False)
+
+
+def test_every_observer_gets_a_copy_of_its_own():
+    def spoil(seen):
+        msgspec.structs.force_setattr(seen, "file", "spoilt")
+
+    got: list[Fact] = []
+    told = fact()
+    with Reporter(spoil, got.append) as reporter:
+        reporter.report(told)
+        assert reporter.flush(WAIT_S)
+    assert got == [told]
+    assert told.file == "file-1"
+    assert got[0] is not told
+
+
+def test_one_that_raises_is_counted_and_gets_the_next():
+    got: list[str] = []
+
+    def raising(seen):
+        got.append(seen.fact)
+        raise RuntimeError
+
+    with Reporter(raising) as reporter:
+        reporter.report(fact("f1"))
+        reporter.report(fact("f2"))
+        assert reporter.flush(WAIT_S)
+        assert reporter.failed == 2
+    assert got == ["f1", "f2"]
+
+
+def test_one_that_hangs_holds_nobody_and_drops_only_its_own():
+    go_on = threading.Event()
+    got: list[Fact] = []
+    reporter = Reporter(lambda _: go_on.wait(WAIT_S), got.append, most_waiting=4)
+    try:
+        for at in range(10):
+            reporter.report(fact(f"f{at}"))
+            reporter._lines[1].emptied(WAIT_S)
+        assert not reporter.flush(0.01)
+        assert [seen.fact for seen in got] == [f"f{at}" for at in range(10)]
+        # One is being looked at and four wait; or five were dropped before it was looked at.
+        assert reporter.dropped in {5, 6}
+    finally:
+        go_on.set()
+        assert reporter.close(WAIT_S)
+
+
+def test_what_is_no_fact_goes_nowhere_and_raises_nothing():
+    got: list[Fact] = []
+    with Reporter(got.append) as reporter:
+        reporter.report("not a fact")  # type: ignore[arg-type] # as an untyped program might
+        reporter.report(CoverageFact(fact="../x", at=now(), file="f", frontier=0, whole=False))
+        assert reporter.malformed == 2
+    assert got == []
+
+
+def test_after_the_end_nothing_is_taken():
+    got: list[Fact] = []
+    reporter = Reporter(got.append)
+    assert reporter.close()
+    reporter.report(fact())
+    assert reporter.dropped == 1
+    assert got == []
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_has_lines_of_its_own():
+    go_on = threading.Event()
+    reporter = Reporter(lambda _: go_on.wait(WAIT_S))
+    reporter.report(fact())
+    child = os.fork()
+    if child == 0:
+        got: list[Fact] = []
+        reporter._observers = (got.append,)
+        reporter.report(fact("in-the-child"))
+        done = reporter.flush(WAIT_S)
+        os._exit(0 if done and [seen.fact for seen in got] == ["in-the-child"] else 1)
+    _, status = os.waitpid(child, 0)
+    go_on.set()
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert reporter.close(WAIT_S)
