@@ -48,6 +48,7 @@ from store.services.paging import Pager
 from store.services.proofs import Proofs
 from store.services.publishing import Publishing
 from store.services.purge import Purge
+from store.services.queue_depths import QueueHistory
 from store.services.read_volume import ReadVolume
 from store.services.readback import Readback
 from store.services.reads_open import ReadsOpen
@@ -91,6 +92,7 @@ class Services:
     erasures: Erasures
     holds: Holds
     overview: Overview
+    queue_history: QueueHistory
     alarms: Alarms
     readback: Readback
     run_reads: RunReads
@@ -264,6 +266,7 @@ def _services(
         erasures=Erasures(database, keyring, queue),
         holds=Holds(database),
         overview=overview,
+        queue_history=QueueHistory(database),
         alarms=Alarms(database, queue, overview, settings),
         readback=Readback(reading, keyring, pager, part_proofs.state_of, examined=settings.page_examined),
         run_reads=RunReads(reading, pager, keyring, examined=settings.page_examined),

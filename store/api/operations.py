@@ -1,4 +1,4 @@
-"""What operators ask for and look at: erasures, duties, completeness. No content, and no exact sizes, anywhere."""
+"""What operators ask for and look at: erasures, duties, completeness, queue. No content and no exact sizes anywhere."""
 
 from datetime import date, datetime
 from typing import Annotated, Final, Literal
@@ -9,17 +9,19 @@ from litestar import Router, get, post
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from policies.kinds import Kind, Role
+from policies.reasons import Reason
 from store.api.documents import MOST_BYTES, unambiguous
 from store.api.identity import caller, named_scope, requires, scope_of, services
 from store.api.listing import listing
 from store.api.reading import AnyRequest, CursorText, Limit, only
-from store.errors import Malformed
+from store.errors import CustodyError, Malformed
 from store.ids import caller_id
 from store.services.documents import printable
 from store.services.erasures import Asked, Named, StoredPart, WholeRun, WholeSource, WholeSubject
 from store.services.overview import DutyStanding
 from store.services.paging import USUAL
 from store.services.questions import evidence_of
+from store.services.queue_depths import Point, Window
 from store.tables.completeness import Day
 from store.tables.erasures import ErasureRow
 
@@ -107,6 +109,38 @@ class Completeness(msgspec.Struct, frozen=True):
     items: list[DayView]
 
 
+class QueuePoint(msgspec.Struct, frozen=True):
+    """The most that waited in the minutes from `first` to `last`.
+
+    `bytes_class` is the next power of two of their sum, at least a mebibyte. `refused` counts by reason since the
+    minute `since`, the last of the point before; it is null where that cannot be told: nothing was noted before, or the
+    queue began anew.
+    """
+
+    first: datetime
+    last: datetime
+    parts: int
+    notes: int
+    bytes_class: int
+    oldest_s: float
+    since: datetime | None
+    refused: dict[str, int] | None
+
+
+class QueueHistory(msgspec.Struct, frozen=True):
+    """How deep the queue was, noted once a minute and kept for a week; each point has up to `step_s` seconds of it.
+
+    Of minutes in which nothing was noted there is no point, which is no zero. `noted_since` is the first minute of
+    which there is something.
+    """
+
+    begins: datetime
+    observed_at: datetime
+    step_s: int
+    noted_since: datetime | None
+    items: list[QueuePoint]
+
+
 @post(
     "/",
     operation_id="askErasure",
@@ -155,12 +189,28 @@ async def get_completeness(
     return Completeness(now, [_day(each) for each in found])
 
 
+@get("/queue", operation_id="getQueue", summary="How deep the queue was, and what was refused, over time")
+async def get_queue(
+    request: AnyRequest, window: Annotated[Window, QueryParameter()] = Window.DAY
+) -> QueueHistory:
+    """Return the last hour, day or week of the whole store's queue, for its operators: it is of no scope."""
+    only(request, {"window"})
+    if caller(request).scope_id is not None:
+        raise CustodyError(Reason.PERMISSION_DENIED, "the queue is for operators of the whole store")
+    found = await services(request).queue_history.of(window)
+    step_s = int(found.step.total_seconds())
+    return QueueHistory(
+        found.begins, found.now, step_s, found.noted_since, [_point(each) for each in found.points]
+    )
+
+
 router = Router(
     "/v1",
     route_handlers=[
         Router("/erasures", route_handlers=[ask_erasure, get_erasure, list_erasures]),
         list_duties,
         get_completeness,
+        get_queue,
     ],
     guards=[requires(Role.OPERATOR)],
     before_request=unambiguous,
@@ -233,4 +283,18 @@ def _day(day: Day) -> DayView:
         stored=day.stored,
         missing=day.missing,
         missing_by_reason=day.by_reason,
+    )
+
+
+def _point(point: Point) -> QueuePoint:
+    refused = None if point.refused is None else {reason.value: n for reason, n in point.refused.items()}
+    return QueuePoint(
+        first=point.first,
+        last=point.last,
+        parts=point.parts,
+        notes=point.notes,
+        bytes_class=point.bytes_class,
+        oldest_s=point.oldest_s,
+        since=point.since,
+        refused=refused,
     )

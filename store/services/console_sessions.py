@@ -17,6 +17,7 @@ from store.errors import Unauthenticated
 from store.ids import ScopeId, secret
 from store.logging import logger
 from store.services.content import checked_purpose
+from store.services.duties import each_within
 from store.services.keys import KEY_TEXT, Caller, KeyBook, secret_digest
 from store.tables import console_sessions, operator_actions
 
@@ -27,7 +28,12 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 # A session in use is noted as such so often, not with every request; less where resting is short.
 _NOTED_EVERY: Final = timedelta(seconds=60)
 _NOTED_PARTS: Final = 10
-_REMOVED_AT_ONCE: Final = 200
+_REMOVED_AT_ONCE: Final = 1_000
+_BUDGET_S: Final = 10.0
+# A session is over by the clock, at every request, whether its row is there or not. The row stays for a day: then a
+# clock of the database that was ahead, or a rest that was set too short, signs nobody out for good who is back once it
+# is mended. It stays no longer, since it has a purpose in somebody's own words.
+_KEPT_AFTER: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +120,27 @@ class ConsoleSessions:
     async def _begin(self, caller: Caller, proven: bytes | None, how: str) -> str:
         token = base64.urlsafe_b64encode(secret(_TOKEN_BYTES)).rstrip(b"=").decode("ascii")
         async with self._database.transaction() as connection:
-            await console_sessions.remove_ended(connection, _REMOVED_AT_ONCE)
             await console_sessions.insert(connection, _digest(token), caller.key_id, proven, self._longest_s)
             if caller.role is Role.OPERATOR:
                 # An operator's presence is part of what operators did; what readers read has records of its own.
                 await operator_actions.insert(connection, caller.scope_id, caller.key_id, how, caller.key_id)
         _told(how, caller, 1)
         return token
+
+
+async def remove_over(database: Database, idle: timedelta) -> int:
+    """Remove what ended or rested for `idle` a day ago, some at a time, as the duties; return how many sessions.
+
+    Who signed out has none left: that takes the row away at once.
+    """
+
+    async def some() -> int:
+        async with database.connection() as connection:
+            return await console_sessions.remove_over(
+                connection, idle.total_seconds(), _KEPT_AFTER.total_seconds(), _REMOVED_AT_ONCE
+            )
+
+    return await each_within(_BUDGET_S, some)
 
 
 def _digest(token: str) -> bytes:

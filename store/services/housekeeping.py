@@ -7,6 +7,7 @@ from typing import Final
 
 from store.db import Database
 from store.keyring import Keyring
+from store.services import console_sessions
 from store.services.duties import each_within
 from store.tables import bucket_keys, exports, months, publishing, read_counts, spans
 from store.tables.buckets import BucketKey
@@ -22,10 +23,12 @@ _BUDGET_S: Final = 20.0
 class Months:
     """Makes the months of `accesses` and `operator_actions` ahead; drops what nobody keeps, and what is as old.
 
-    Of checkpoints what nothing needs any more goes too.
+    Of checkpoints what nothing needs any more goes too, and sessions of the console that ended, or rested for
+    `console_idle`.
     """
 
     database: Database
+    console_idle: timedelta
 
     async def run(self) -> Mapping[str, int]:
         """Make this month and the next, then drop what is past; exports and counts of reads go too."""
@@ -43,6 +46,7 @@ class Months:
             "dropped": len(past),
             "forgotten": forgotten,
             "thinned": await each_within(_BUDGET_S, self._thin),
+            "sessions": await console_sessions.remove_over(self.database, self.console_idle),
         }
 
     async def _thin(self) -> int:

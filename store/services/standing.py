@@ -17,6 +17,7 @@ from store.services import (
     intake_keys,
     key_check,
     purge,
+    queue_depths,
     reconcile,
     sequencing,
 )
@@ -60,6 +61,7 @@ EVERY_S: Final[Mapping[str, int]] = {
     sequencing.DUTY: MINUTE_S,
     forgetting.DUTY: HOUR_S,
     housekeeping.MONTHS: HOUR_S,
+    queue_depths.DUTY: MINUTE_S,
     key_check.DUTY: DAY_S,
     CANARY: MINUTE_S,
 }
@@ -100,7 +102,8 @@ class Duties:
             expiry.DUTY: (expiring.run, expiring.due),
             sequencing.DUTY: (sequencer.run, sequencer.due),
             forgetting.DUTY: (forgetting.Forgetting(database, keyring, span_s).run, None),
-            housekeeping.MONTHS: (housekeeping.Months(database).run, None),
+            housekeeping.MONTHS: (housekeeping.Months(database, settings.console_idle).run, None),
+            queue_depths.DUTY: (queue_depths.Depths(database, queue).run, None),
             key_check.DUTY: (key_check.KeyCheck(database, keyring, queue, settings.log_origin).run, None),
         }
         if canary is not None:

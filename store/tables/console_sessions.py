@@ -64,9 +64,9 @@ async def remove_of_key(connection: Connection, key_id: str) -> int:
     return _count(await connection.execute(_SQL["remove_of_key"], key_id))
 
 
-async def remove_ended(connection: Connection, limit: int) -> int:
-    """Remove sessions that have ended, at most `limit`; return how many."""
-    return _count(await connection.execute(_SQL["remove_ended"], limit))
+async def remove_over(connection: Connection, idle_s: float, after_s: float, limit: int) -> int:
+    """Remove sessions that ended, or rested for `idle_s`, `after_s` seconds ago, at most `limit`; return how many."""
+    return _count(await connection.execute(_SQL["remove_over"], idle_s, after_s, limit))
 
 
 async def count_of_key(connection: Connection, key_id: str, idle_s: float) -> int:

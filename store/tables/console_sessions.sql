@@ -22,10 +22,12 @@ DELETE FROM console_sessions WHERE digest = $1
 -- name: remove_of_key every session of a key
 DELETE FROM console_sessions WHERE key_id = $1
 
--- name: remove_ended sessions that nobody can use any more, some at a time
+-- name: remove_over sessions that ended, or rested for $1 seconds, longer than $2 seconds ago; some at a time
 DELETE FROM console_sessions
 WHERE digest IN (
-    SELECT digest FROM console_sessions WHERE ends_at < now() ORDER BY ends_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    SELECT digest FROM console_sessions
+    WHERE ends_at < now() - make_interval(secs => $2) OR seen_at < now() - make_interval(secs => $1) - make_interval(secs => $2)
+    LIMIT $3
 )
 
 -- name: count_of_key how many sessions of a key are live

@@ -136,6 +136,7 @@ async def test_purge_now_does_every_duty_once_and_shortens_nothing(cli: Cli, dat
             "sequence",
             "metadata",
             "months",
+            "depths",
             "bucket_keys",
         )
     ]

@@ -22,6 +22,7 @@ from store.tables import spans
 from tests.support.duties import execute, keyring_of, new_scope, scalar
 from workers import duties as process
 
+IDLE = timedelta(minutes=30)
 LEASE = "SELECT last_outcome FROM leases WHERE duty = 'd'"
 
 
@@ -213,8 +214,8 @@ async def test_months_are_made_ahead_and_kept_as_long_as_a_scope_wants(
     await new_scope(database_url)
     await execute(database_url, "SELECT ensure_month('2020-01-01'::date)")
 
-    assert await Months(database).run() == {"dropped": 1, "forgotten": 0, "thinned": 0}
-    assert await Months(database).run() == {"dropped": 0, "forgotten": 0, "thinned": 0}
+    assert await Months(database, IDLE).run() == {"dropped": 1, "forgotten": 0, "thinned": 0, "sessions": 0}
+    assert await Months(database, IDLE).run() == {"dropped": 0, "forgotten": 0, "thinned": 0, "sessions": 0}
     next_month = (datetime.now(UTC).replace(day=1) + timedelta(days=32)).strftime("accesses_%Y_%m")
     assert await scalar(database_url, "SELECT to_regclass($1)::text", next_month) == next_month
 
@@ -238,17 +239,17 @@ async def test_of_old_checkpoints_one_an_hour_stays_and_of_those_of_two_days_all
     everything = await scalar(database_url, kept)
 
     await execute(database_url, "UPDATE log_state SET stop = 'forked', stopped_at = now()")
-    assert (await Months(database).run())["thinned"] == 0
+    assert (await Months(database, IDLE).run())["thinned"] == 0
     await execute(database_url, "UPDATE log_state SET stop = NULL, stopped_at = NULL")
     # What was not published is nobody's past yet.
     await execute(database_url, "UPDATE log_state SET published_size = 1")
-    assert (await Months(database).run())["thinned"] == 0
+    assert (await Months(database, IDLE).run())["thinned"] == 0
     await execute(database_url, "UPDATE log_state SET published_size = 577")
 
-    assert (await Months(database).run())["thinned"] == 288 - len(hourly)
+    assert (await Months(database, IDLE).run())["thinned"] == 288 - len(hourly)
 
     assert await scalar(database_url, kept) == [*hourly, *everything[288:]]
-    assert (await Months(database).run())["thinned"] == 0
+    assert (await Months(database, IDLE).run())["thinned"] == 0
 
 
 @pytest.mark.parametrize("now", ["2031-01-29", "2031-01-31", "2031-12-31", "2032-02-29", "2031-06-01"])
@@ -261,11 +262,40 @@ async def test_the_next_month_is_made_on_every_day_of_this_one(
         return today
 
     monkeypatch.setattr(spans, "database_now", then)
-    await Months(database).run()
+    await Months(database, IDLE).run()
     following = today.replace(year=today.year + today.month // 12, month=today.month % 12 + 1, day=1)
     for month in (today, following):
         name = month.strftime("accesses_%Y_%m")
         assert await scalar(database_url, "SELECT to_regclass($1)::text", name) == name
+
+
+async def test_sessions_of_the_console_go_a_day_after_they_ended_or_rested_too_long(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await execute(
+        database_url,
+        "INSERT INTO api_keys (key_id, role, digests, created_by, expires_at)"
+        " VALUES ('k', 'operator', '{x}', 'op', now())",
+    )
+    lives, hour = "now() + interval '1 hour'", "now() - interval '1 hour'"
+    for digest, seen_at, ends_at in (
+        ("lives", hour, lives),
+        ("ended", hour, "now() - interval '23 hours 59 minutes'"),
+        ("ended a day ago", hour, "now() - interval '24 hours 1 minute'"),
+        ("rested", "now() - interval '24 hours 29 minutes'", lives),
+        ("rested and a day", "now() - interval '24 hours 31 minutes'", lives),
+        ("both", "now() - interval '3 days'", "now() - interval '2 days'"),
+    ):
+        row = f"(convert_to($1, 'UTF8'), 'k', 'somebody''s words', {seen_at}, {ends_at})"
+        insert = "INSERT INTO console_sessions (digest, key_id, purpose, seen_at, ends_at) VALUES "
+        await execute(database_url, insert + row, digest)
+    monkeypatch.setattr("store.services.console_sessions._REMOVED_AT_ONCE", 2)
+
+    assert (await Months(database, IDLE).run())["sessions"] == 3
+
+    left = "SELECT array_agg(convert_from(digest, 'UTF8') ORDER BY digest) FROM console_sessions"
+    assert await scalar(database_url, left) == ["ended", "lives", "rested"]
+    assert (await Months(database, IDLE).run())["sessions"] == 0
 
 
 # --- the process

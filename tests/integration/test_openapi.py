@@ -166,6 +166,7 @@ async def administered(way: Journey) -> None:
     await client.put("/v1/scopes/named/policy", json={"policy": {"destroy_after": "never"}}, headers=whole)
     await client.get("/v1/duties", headers=whole)
     await client.get("/v1/completeness", headers=whole)
+    await client.get("/v1/queue", headers=whole)
 
     inside = {**whole, "Custody-Scope": "named"}
     made = (

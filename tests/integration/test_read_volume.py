@@ -108,6 +108,6 @@ async def test_what_nobody_needs_is_forgotten(database_url):
             scope,
         )
     # Hours of more than eight days ago, and the export that its scope's metadata were kept as long as.
-    assert (await Months(duties).run())["forgotten"] == 3
+    assert (await Months(duties, timedelta(minutes=30)).run())["forgotten"] == 3
     assert await scalar(database_url, "SELECT array_agg(scope_id) FROM exports") == [young]
     await duties.close()
