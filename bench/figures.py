@@ -33,6 +33,7 @@ TARGETS: Final = {
     "latency_p50": Target(50, 20, at_least=False),
     "latency_p99": Target(250, 100, at_least=False),
     "page_flat": Target(1.5, 1.2, at_least=False),
+    "run_page": Target(3, 2, at_least=False),
     "read_content": Target(0.4, 0.7, at_least=True),
     "purge_flat": Target(0.5, 0.1, at_least=False),
     "durable_with_log": Target(0.9, 0.9, at_least=True),

@@ -36,6 +36,8 @@ class Job(msgspec.Struct):
     filling: str | None = None
     # Whether every request's times are told, and not only their sum.
     marks: bool = False
+    # Whether these end with the first byte of an answer, and not with its last.
+    first_byte: bool = False
 
 
 class Sent(msgspec.Struct):
@@ -161,7 +163,7 @@ class _Sender:
         if status not in self.samples:
             self.samples[status] = answer.rpartition(b"\r\n\r\n")[2][:_SAMPLE].decode("latin-1")
         if self.marks:
-            self.marks[line.place] = (line.sent_at, self.last_at)
+            self.marks[line.place] = (line.sent_at, line.began_at if self.job.first_byte else self.last_at)
         self._ended(line, close=close)
 
     def cut_off(self, line: "_Line") -> None:
@@ -216,6 +218,7 @@ class _Line(asyncio.Protocol):
         self._waiting = False
         self.place = 0
         self.sent_at = 0.0
+        self.began_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are no subclasses of asyncio's.
@@ -231,6 +234,8 @@ class _Line(asyncio.Protocol):
             self._transport.write(filling)
 
     def data_received(self, data: bytes) -> None:
+        if not self._answer:
+            self.began_at = monotonic()
         answer = self._answer + data if self._answer else data
         end = answer.find(b"\r\n\r\n")
         if end < 0 or len(answer) < end + 4 + _length(answer[:end]):

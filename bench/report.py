@@ -51,6 +51,7 @@ WHAT: Final = {
     "latency_p50": "accepted → stored at 300 parts a second, ms, median",
     "latency_p99": "the same, 99th percentile",
     "page_flat": "worst filter set's metadata page at 1,000,000 parts ÷ at 10,000",
+    "run_page": "first byte of the console's page of a run of 10,000 parts ÷ of one of 100",
     "read_content": "guarded content reads at 16 connections ÷ plain primary-key select over the same HTTP stack",
     "purge_flat": "scheduled expiry of a bucket of 200,000 parts of 4 KiB ÷ `DELETE` of the same rows",
     "durable_with_log": "`durable` with sequencer and publisher at work ÷ without them",

@@ -32,6 +32,7 @@ from store.up.processes import MEMORY, commands
 from store.wiring import Services, make_all_keys, open_services
 
 API: Final = "store.api.app:create_app"
+CONSOLE: Final = "console.app:create_app"
 
 _ROOT: Final = Path(__file__).parent.parent
 _READY_S: Final = 60.0
@@ -125,6 +126,12 @@ class Store:
     async def api(self) -> AsyncIterator[Process]:
         """Run the api."""
         async with self.stack.served(API, self.environment) as served:
+            yield served
+
+    @asynccontextmanager
+    async def console(self) -> AsyncIterator[Process]:
+        """Run the console."""
+        async with self.stack.served(CONSOLE, self.environment) as served:
             yield served
 
     @asynccontextmanager

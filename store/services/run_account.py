@@ -4,6 +4,7 @@ Nothing here sums what was counted elsewhere: all is read anew, in the one snaps
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar
 from uuid import UUID
 
@@ -25,26 +26,38 @@ NOTHING: Final = SequenceSet()
 Named = TypeVar("Named", PartOfRun, NamedGap)
 
 
-async def accounts_of(
-    connection: Connection, scope: UUID, row: RunRow
-) -> tuple[Mapping[str, Account], bool | None]:
-    """Account for every session's numbers, and say whether all of the run is stored; None is unknown."""
+@dataclass(frozen=True, slots=True)
+class RunAccount:
+    """What became of every session's numbers, whether all of the run is stored (None: unknown), and counts of it."""
+
+    sessions: Mapping[str, Account]
+    complete: bool | None
+    counts: CountsView
+
+
+async def account_of(connection: Connection, scope: UUID, row: RunRow) -> RunAccount:
+    """Account for every session's numbers, and count what was observed by what became of it."""
     run_uid = row.run_uid
     named = await sessions.of_run(connection, scope, run_uid)
     missing = await sessions.gap_numbers(connection, scope, run_uid)
+    stored = await run_pages.numbered_parts(connection, scope, run_uid)
     accounts = reconcile(
         {session: last for session, last in named.items() if last is not None},
-        await sessions.stored_numbers(connection, scope, run_uid),
+        stored.sessions,
         missing.get(SaidBy.STORE, {}),
         missing.get(SaidBy.CLIENT, {}),
     )
-    whole = complete(accounts, await sessions.unnumbered_parts(connection, scope, run_uid))
-    # Before the end, only "everything is there" is known for good.
-    return accounts, whole if whole or row.state == "closed" else None
+    whole = complete(accounts, stored.unnumbered)
+    return RunAccount(
+        accounts,
+        # Before the end, only "everything is there" is known for good.
+        whole if whole or row.state == "closed" else None,
+        await _counts(connection, scope, row, accounts, stored.parts),
+    )
 
 
-async def counts_of(
-    connection: Connection, scope: UUID, row: RunRow, accounts: Mapping[str, Account]
+async def _counts(
+    connection: Connection, scope: UUID, row: RunRow, accounts: Mapping[str, Account], stored: int
 ) -> CountsView:
     """Count each number once, for the strongest that was said of it, and add what has no number of its own."""
     counts = dict(await run_pages.counted_gaps(connection, scope, row.run_uid))
@@ -59,7 +72,6 @@ async def counts_of(
     counted = sum(
         account.unaccounted.minus(taken.get(session, NOTHING)).count for session, account in accounts.items()
     )
-    stored = await run_pages.stored_parts(connection, scope, row.run_uid)
     not_captured = {reason.value: number for reason, number in sorted(counts.items()) if number}
     return CountsView(stored, not_captured, unaccounted + counted)
 

@@ -19,9 +19,9 @@ from policies.reasons import Reason
 from store.db import Connection, Database
 from store.errors import NotFound
 from store.keyring import Keyring
-from store.services.paging import Asked, Pager, Reader, Turn, Window
+from store.services.paging import Asked, Pager, Reader, Turn, Window, ends
 from store.services.part_views import PartItem, decide, part_item
-from store.services.run_account import accounts_of, counts_of
+from store.services.run_account import account_of
 from store.services.run_lists import TwoWays
 from store.services.run_views import CountsView, RunItem, run_item
 from store.tables import pages, run_maps, run_pages
@@ -109,14 +109,25 @@ class RunMaps:
         ):
             row = await _found(connection, reader, run)
             head = await run_maps.head(connection, reader.scope, row.run_uid)
-            accounts, complete = await accounts_of(connection, reader.scope, row)
-            counts = await counts_of(connection, reader.scope, row, accounts)
-            extent = await run_maps.extent(connection, reader.scope, row.run_uid)
-            attempts, ways = await self._attempts(connection, reader, row, None, asked, back=back)
+            account = await account_of(connection, reader.scope, row)
+            turns = self._turns(reader, {"run": row.run}, asked, back=back)
+            keyset, limit = turns[back].keyset, asked.limit + 1
+            keys, extent = await run_maps.page(connection, reader.scope, row.run_uid, keyset, limit)
+            shown, ways = self._ways(turns, row, keys, asked, back=back)
+            attempts = await self._filled(connection, reader, row.run_uid, shown)
             all_here = len(attempts) == extent.attempts
             whole = [] if all_here else await _whole(connection, reader, row.run_uid, extent)
         return RunMap(
-            run_item(row), head, accounts, complete, counts, attempts, ways, extent, whole, row.opened_at
+            run=run_item(row),
+            head=head,
+            accounts=account.sessions,
+            complete=account.complete,
+            counts=account.counts,
+            attempts=attempts[::-1] if back else attempts,
+            ways=ways,
+            extent=extent,
+            whole=whole,
+            observed_at=row.opened_at,
         )
 
     async def of_exchange(
@@ -125,37 +136,34 @@ class RunMaps:
         """Return the attempts of one exchange; NotFound if nothing of it was ever told, stored or missed."""
         async with self._database.connection() as connection:
             row = await _found(connection, reader, run)
-            attempts, ways = await self._attempts(connection, reader, row, exchange, asked, back=back)
-        return run_item(row), attempts, ways
+            turns = self._turns(reader, {"run": row.run, "exchange": exchange}, asked, back=back)
+            keyset, limit = turns[back].keyset, asked.limit + 1
+            keys = await run_maps.of_exchange(connection, reader.scope, row.run_uid, keyset, limit, exchange)
+            shown, ways = self._ways(turns, row, keys, asked, back=back)
+            attempts = await self._filled(connection, reader, row.run_uid, shown)
+        return run_item(row), attempts[::-1] if back else attempts, ways
 
-    async def _attempts(
-        self,
-        connection: Connection,
-        reader: Reader,
-        row: RunRow,
-        exchange: str | None,
-        asked: Asked,
-        *,
-        back: bool,
-    ) -> tuple[list[MapAttempt], TwoWays]:
+    def _turns(
+        self, reader: Reader, filters: dict[str, str], asked: Asked, *, back: bool
+    ) -> Mapping[bool, Turn]:
+        """Begin a page, and the one that leads the other way."""
         forth = replace(asked, order="oldest", cursor=None if back else asked.cursor)
         towards = replace(asked, order="newest", cursor=asked.cursor if back else None)
-        filters = {"run": row.run} | ({} if exchange is None else {"exchange": exchange})
-        turns = {
+        return {
             way: self._pager.turn(reader, "run-map", filters, one)
             for way, one in ((False, forth), (True, towards))
         }
-        keys = await run_maps.attempts(
-            connection, reader.scope, row.run_uid, turns[back].keyset, asked.limit, exchange
+
+    def _ways(
+        self, turns: Mapping[bool, Turn], row: RunRow, keys: Sequence[AttemptKey], asked: Asked, *, back: bool
+    ) -> tuple[Sequence[AttemptKey], TwoWays]:
+        """Cut keys that were asked for with one more than the limit, and say where the pages around them begin."""
+        shown, more = ends(keys, asked.limit)
+        came_from = shown[0] if shown and asked.cursor else None
+        after = {back: more, not back: came_from}
+        return shown, TwoWays(
+            self._cursor(turns[True], row, after[True]), self._cursor(turns[False], row, after[False])
         )
-        more = keys[-1] if keys and keys[0].ahead > len(keys) else None
-        came_from = keys[0] if keys and asked.cursor else None
-        ends = {back: more, not back: came_from}
-        ways = TwoWays(
-            self._cursor(turns[True], row, ends[True]), self._cursor(turns[False], row, ends[False])
-        )
-        found = await self._filled(connection, reader, row.run_uid, keys)
-        return (found[::-1] if back else found), ways
 
     def _cursor(self, turn: Turn, row: RunRow, last: AttemptKey | None) -> str | None:
         window = Window(row.opened_at, row.read_at)
@@ -232,12 +240,13 @@ def _attempt(
 async def _whole(connection: Connection, reader: Reader, run_uid: UUID, extent: Extent) -> list[Stretch]:
     if extent.first_at is None or extent.last_at is None:
         return []
-    between = (extent.first_at, max(extent.last_at, extent.first_at + _SHORTEST))
+    # A run may be one instant long.
+    cut = extent.first_at, max(extent.last_at - extent.first_at, _SHORTEST) / STRETCHES
     parts: dict[int, dict[Reason | None, int]] = {}
-    for group in await run_maps.groups(connection, reader.scope, run_uid, between, STRETCHES):
+    for group in await run_maps.groups(connection, reader.scope, run_uid, cut, STRETCHES):
         here, reason = parts.setdefault(group.stretch, {}), _reason(group.ground, reader)
         here[reason] = here.get(reason, 0) + group.parts
     missed: dict[int, dict[Reason, int]] = {}
-    for gone in await run_maps.missed_groups(connection, reader.scope, run_uid, between, STRETCHES):
+    for gone in await run_maps.missed_groups(connection, reader.scope, run_uid, cut, STRETCHES):
         missed.setdefault(gone.stretch, {})[gone.reason] = gone.parts
     return [Stretch(at, parts.get(at, {}), missed.get(at, {})) for at in range(STRETCHES)]

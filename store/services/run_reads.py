@@ -14,7 +14,7 @@ from store.queue import Queue, RunKey
 from store.services.paging import Asked, Page, Pager, Reader, Window, ends
 from store.services.readback import PartIdentity
 from store.services.receipt_view import minted_at
-from store.services.run_account import accounts_of, counts_of, timeline_of
+from store.services.run_account import account_of, timeline_of
 from store.services.run_views import (
     AttemptItem,
     GapItem,
@@ -70,15 +70,14 @@ class RunReads:
             row = await run_pages.run_named(connection, reader.scope, run)
             if row is None:
                 raise NotFound
-            accounts, whole = await accounts_of(connection, reader.scope, row)
-            counts = await counts_of(connection, reader.scope, row, accounts)
+            account = await account_of(connection, reader.scope, row)
             timeline, more = await timeline_of(connection, reader.scope, row)
         return RunView(
             **run_fields(row),
             observed_at=row.opened_at,
-            counts=counts,
-            complete=whole,
-            sessions=[session_view(name, account) for name, account in accounts.items()],
+            counts=account.counts,
+            complete=account.complete,
+            sessions=[session_view(name, numbers) for name, numbers in account.sessions.items()],
             timeline=timeline,
             timeline_more=more,
         )

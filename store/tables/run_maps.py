@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from policies.kinds import Dispatch, Kind, SaidBy, Settlement
 from policies.reasons import Reason
-from store.db import Connection
+from store.db import Connection, Record
 from store.tables import load
 from store.tables.grounds import Ground, ground_of
 from store.tables.pages import Keyset, PartKey
@@ -30,13 +30,12 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class AttemptKey:
-    """Where one attempt stands in time; `ahead` of them, this one too, were there from the cursor on."""
+    """Where one attempt stands in time; `tie` orders those of one instant."""
 
     exchange: str
     attempt: str
     first_at: datetime
     tie: UUID
-    ahead: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +72,26 @@ async def head(connection: Connection, scope: UUID, run_uid: UUID) -> Head:
     return Head(**dict(row))
 
 
-async def attempts(
-    connection: Connection, scope: UUID, run_uid: UUID, keyset: Keyset, limit: int, exchange: str | None
-) -> list[AttemptKey]:
-    """Return attempts of a run, or of one exchange of it, in the order of time or against it."""
+async def page(
+    connection: Connection, scope: UUID, run_uid: UUID, keyset: Keyset, limit: int
+) -> tuple[list[AttemptKey], Extent]:
+    """Return attempts of a run, in the order of time or against it, and how far the whole of it reaches."""
     rows = await connection.fetch(
-        _SQL[f"attempts_{keyset.order}"], scope, run_uid, keyset.after_at, keyset.after_id, limit, exchange
+        _SQL[f"page_{keyset.order}"], scope, run_uid, keyset.after_at, keyset.after_id, limit
     )
-    return [AttemptKey(**dict(row)) for row in rows]
+    whole = rows[0]
+    extent = Extent(whole["begins"], whole["ends"], whole["attempts"], whole["exchanges"])
+    return [_key(row) for row in rows if row["exchange"] is not None], extent
+
+
+async def of_exchange(
+    connection: Connection, scope: UUID, run_uid: UUID, keyset: Keyset, limit: int, exchange: str
+) -> list[AttemptKey]:
+    """Return attempts of one exchange, in the order of time or against it."""
+    rows = await connection.fetch(
+        _SQL[f"of_exchange_{keyset.order}"], scope, run_uid, keyset.after_at, keyset.after_id, limit, exchange
+    )
+    return [_key(row) for row in rows]
 
 
 async def told(
@@ -122,25 +133,27 @@ async def missed(
     ]
 
 
-async def extent(connection: Connection, scope: UUID, run_uid: UUID) -> Extent:
-    """Return how far a run reaches in time, and how many attempts it has."""
-    return Extent(**dict(await connection.fetchrow(_SQL["extent"], scope, run_uid)))
-
-
 async def groups(
-    connection: Connection, scope: UUID, run_uid: UUID, between: tuple[datetime, datetime], stretches: int
+    connection: Connection, scope: UUID, run_uid: UUID, cut: tuple[datetime, timedelta], stretches: int
 ) -> list[PartGroup]:
-    """Return a run's parts by stretch of time and by what decides on them; `between` must not be one instant."""
-    rows = await connection.fetch(_SQL["groups"], scope, run_uid, *between, stretches)
+    """Return a run's parts by stretch and by what decides on them; `cut`: where the first begins, and how long each is.
+
+    What lies outside of them belongs to the first or the last.
+    """
+    rows = await connection.fetch(_SQL["groups"], scope, run_uid, *cut, stretches)
     return [PartGroup(row["stretch"], row["parts"], ground_of(row, body_present=True)) for row in rows]
 
 
 async def missed_groups(
-    connection: Connection, scope: UUID, run_uid: UUID, between: tuple[datetime, datetime], stretches: int
+    connection: Connection, scope: UUID, run_uid: UUID, cut: tuple[datetime, timedelta], stretches: int
 ) -> list[MissedGroup]:
     """Return a run's missing observations by the same stretches, and by reason."""
-    rows = await connection.fetch(_SQL["missed_groups"], scope, run_uid, *between, stretches)
+    rows = await connection.fetch(_SQL["missed_groups"], scope, run_uid, *cut, stretches)
     return [MissedGroup(row["stretch"], row["parts"], Reason(row["reason"])) for row in rows]
+
+
+def _key(row: Record) -> AttemptKey:
+    return AttemptKey(row["exchange"], row["attempt"], row["first_at"], row["tie"])
 
 
 def _named(keys: Sequence[AttemptKey]) -> tuple[list[str], list[str]]:

@@ -3,10 +3,9 @@ SELECT owner_key, policy_version, subject IS NOT NULL AS of_subject, narrowed_at
 FROM runs
 WHERE scope_id = $1 AND run_uid = $2
 
--- name: attempts_oldest attempts of a run of which anything was told, stored or missed, after ($3, $4) in the order of time; all of the run is read
-SELECT f.exchange, f.attempt, f.first_at, f.tie, count(*) OVER () AS ahead
-FROM (
-    SELECT s.exchange, s.attempt, min(s.at) AS first_at, md5(s.exchange || ' ' || s.attempt)::uuid AS tie
+-- name: page_oldest attempts of which anything was told, stored or missed, after ($3, $4), beside how far the run reaches; all of it is read
+WITH f AS MATERIALIZED (
+    SELECT s.exchange, s.attempt, min(s.at) AS first_at, max(s.at) AS last_at
     FROM (
         SELECT exchange, attempt, first_at AS at FROM attempts WHERE scope_id = $1 AND run_uid = $2
         UNION ALL
@@ -14,25 +13,82 @@ FROM (
         UNION ALL
         SELECT exchange, attempt, first_at FROM gaps WHERE scope_id = $1 AND run_uid = $2 AND exchange IS NOT NULL AND superseded_by IS NULL
     ) AS s
-    WHERE $6::text IS NULL OR s.exchange = $6
+    GROUP BY s.exchange, s.attempt
+), near AS (
+    SELECT exchange, attempt, first_at
+    FROM f
+    WHERE first_at > $3 OR (first_at = $3 AND md5(exchange || ' ' || attempt)::uuid > $4)
+    ORDER BY first_at
+    FETCH FIRST $5 ROWS WITH TIES
+), page AS (
+    SELECT exchange, attempt, first_at, md5(exchange || ' ' || attempt)::uuid AS tie
+    FROM near
+    ORDER BY first_at, tie
+    LIMIT $5
+)
+SELECT e.begins, e.ends, e.attempts, (SELECT count(*) FROM (SELECT FROM f GROUP BY exchange) AS x) AS exchanges,
+       p.exchange, p.attempt, p.first_at, p.tie
+FROM (SELECT min(first_at) AS begins, max(last_at) AS ends, count(*) AS attempts FROM f) AS e
+LEFT JOIN page p ON true
+ORDER BY p.first_at, p.tie
+
+-- name: page_newest the same, before ($3, $4)
+WITH f AS MATERIALIZED (
+    SELECT s.exchange, s.attempt, min(s.at) AS first_at, max(s.at) AS last_at
+    FROM (
+        SELECT exchange, attempt, first_at AS at FROM attempts WHERE scope_id = $1 AND run_uid = $2
+        UNION ALL
+        SELECT exchange, attempt, received_at FROM parts WHERE scope_id = $1 AND run_uid = $2
+        UNION ALL
+        SELECT exchange, attempt, first_at FROM gaps WHERE scope_id = $1 AND run_uid = $2 AND exchange IS NOT NULL AND superseded_by IS NULL
+    ) AS s
+    GROUP BY s.exchange, s.attempt
+), near AS (
+    SELECT exchange, attempt, first_at
+    FROM f
+    WHERE first_at < $3 OR (first_at = $3 AND md5(exchange || ' ' || attempt)::uuid < $4)
+    ORDER BY first_at DESC
+    FETCH FIRST $5 ROWS WITH TIES
+), page AS (
+    SELECT exchange, attempt, first_at, md5(exchange || ' ' || attempt)::uuid AS tie
+    FROM near
+    ORDER BY first_at DESC, tie DESC
+    LIMIT $5
+)
+SELECT e.begins, e.ends, e.attempts, (SELECT count(*) FROM (SELECT FROM f GROUP BY exchange) AS x) AS exchanges,
+       p.exchange, p.attempt, p.first_at, p.tie
+FROM (SELECT min(first_at) AS begins, max(last_at) AS ends, count(*) AS attempts FROM f) AS e
+LEFT JOIN page p ON true
+ORDER BY p.first_at DESC, p.tie DESC
+
+-- name: of_exchange_oldest attempts of one exchange of which anything was told, stored or missed, after ($3, $4); indexes attempts_pkey, parts_identity_once
+SELECT f.exchange, f.attempt, f.first_at, f.tie
+FROM (
+    SELECT s.exchange, s.attempt, min(s.at) AS first_at, md5(s.exchange || ' ' || s.attempt)::uuid AS tie
+    FROM (
+        SELECT exchange, attempt, first_at AS at FROM attempts WHERE scope_id = $1 AND run_uid = $2 AND exchange = $6
+        UNION ALL
+        SELECT exchange, attempt, received_at FROM parts WHERE scope_id = $1 AND run_uid = $2 AND exchange = $6
+        UNION ALL
+        SELECT exchange, attempt, first_at FROM gaps WHERE scope_id = $1 AND run_uid = $2 AND exchange = $6 AND superseded_by IS NULL
+    ) AS s
     GROUP BY s.exchange, s.attempt
 ) AS f
 WHERE (f.first_at, f.tie) > ($3, $4)
 ORDER BY f.first_at, f.tie
 LIMIT $5
 
--- name: attempts_newest the same, before ($3, $4)
-SELECT f.exchange, f.attempt, f.first_at, f.tie, count(*) OVER () AS ahead
+-- name: of_exchange_newest the same, before ($3, $4)
+SELECT f.exchange, f.attempt, f.first_at, f.tie
 FROM (
     SELECT s.exchange, s.attempt, min(s.at) AS first_at, md5(s.exchange || ' ' || s.attempt)::uuid AS tie
     FROM (
-        SELECT exchange, attempt, first_at AS at FROM attempts WHERE scope_id = $1 AND run_uid = $2
+        SELECT exchange, attempt, first_at AS at FROM attempts WHERE scope_id = $1 AND run_uid = $2 AND exchange = $6
         UNION ALL
-        SELECT exchange, attempt, received_at FROM parts WHERE scope_id = $1 AND run_uid = $2
+        SELECT exchange, attempt, received_at FROM parts WHERE scope_id = $1 AND run_uid = $2 AND exchange = $6
         UNION ALL
-        SELECT exchange, attempt, first_at FROM gaps WHERE scope_id = $1 AND run_uid = $2 AND exchange IS NOT NULL AND superseded_by IS NULL
+        SELECT exchange, attempt, first_at FROM gaps WHERE scope_id = $1 AND run_uid = $2 AND exchange = $6 AND superseded_by IS NULL
     ) AS s
-    WHERE $6::text IS NULL OR s.exchange = $6
     GROUP BY s.exchange, s.attempt
 ) AS f
 WHERE (f.first_at, f.tie) < ($3, $4)
@@ -56,22 +112,9 @@ JOIN gaps g ON g.scope_id = $1 AND g.run_uid = $2 AND g.exchange = w.exchange AN
 WHERE g.superseded_by IS NULL
 ORDER BY array_position(ARRAY['store', 'client', 'count'], g.said_by), g.first_at
 
--- name: extent from when to when anything of a run was received or missed, how many attempts there are, and how many are retries
-SELECT min(s.first_at) AS first_at, max(s.last_at) AS last_at, count(*) AS attempts, count(DISTINCT s.exchange) AS exchanges
-FROM (
-    SELECT a.exchange, a.attempt, min(a.at) AS first_at, max(a.at) AS last_at
-    FROM (
-        SELECT exchange, attempt, first_at AS at FROM attempts WHERE scope_id = $1 AND run_uid = $2
-        UNION ALL
-        SELECT exchange, attempt, received_at FROM parts WHERE scope_id = $1 AND run_uid = $2
-        UNION ALL
-        SELECT exchange, attempt, first_at FROM gaps WHERE scope_id = $1 AND run_uid = $2 AND exchange IS NOT NULL AND superseded_by IS NULL
-    ) AS a
-    GROUP BY a.exchange, a.attempt
-) AS s
-
--- name: groups a run's parts by stretch of time ($3 to $4, cut in $5) and by all that decides whether they may be read
-SELECT g.stretch, g.parts, g.state, g.purge_reason, r.retain_until, r.erased, b.state <> 'live' AS bucket_expired,
+-- name: groups a run's parts by stretch of time ($5 from $3 on, each as long as $4) and by all that decides whether they may be read
+SELECT least(greatest(round(extract(epoch FROM g.since - $3) / extract(epoch FROM $4::interval)), 0), $5::integer - 1)::integer AS stretch,
+       g.parts, g.state, g.purge_reason, r.retain_until, r.erased, b.state <> 'live' AS bucket_expired,
        false AS held, s.sources, s.versions,
        CASE WHEN g.source_set IS NOT NULL THEN (
            SELECT json_agg(json_build_array(f.source, f.revoked_at IS NOT NULL, f.latest, f.audience, ARRAY(
@@ -81,9 +124,7 @@ SELECT g.stretch, g.parts, g.state, g.purge_reason, r.retain_until, r.erased, b.
        ) END AS source_facts,
        coalesce(c.policy ->> 'unknown_sources', 'refuse') AS unknown_sources, now() AS observed_at
 FROM (
-    SELECT least(greatest(width_bucket(extract(epoch FROM received_at), extract(epoch FROM $3::timestamptz),
-                                       extract(epoch FROM $4::timestamptz), $5::integer), 1), $5::integer) - 1 AS stretch,
-           state, purge_reason, bucket_id, source_set, count(*) AS parts
+    SELECT date_bin($4::interval, received_at, $3::timestamptz) AS since, state, purge_reason, bucket_id, source_set, count(*) AS parts
     FROM parts
     WHERE scope_id = $1 AND run_uid = $2
     GROUP BY 1, state, purge_reason, bucket_id, source_set
@@ -94,8 +135,8 @@ JOIN scopes c ON c.scope_id = $1
 LEFT JOIN source_sets s ON s.scope_id = $1 AND s.set_id = g.source_set
 
 -- name: missed_groups a run's missing observations by the same stretches of time and by reason, as far as they have an identity
-SELECT least(greatest(width_bucket(extract(epoch FROM first_at), extract(epoch FROM $3::timestamptz),
-                                   extract(epoch FROM $4::timestamptz), $5::integer), 1), $5::integer) - 1 AS stretch,
+SELECT least(greatest(round(extract(epoch FROM date_bin($4::interval, first_at, $3::timestamptz) - $3) / extract(epoch FROM $4::interval)),
+                      0), $5::integer - 1)::integer AS stretch,
        reason, count(DISTINCT (exchange, attempt, kind)) AS parts
 FROM gaps
 WHERE scope_id = $1 AND run_uid = $2 AND exchange IS NOT NULL AND superseded_by IS NULL

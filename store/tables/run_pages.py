@@ -40,6 +40,15 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberedParts:
+    """How many parts were stored, how many of them carry no number, and which numbers of each session were."""
+
+    parts: int
+    unnumbered: int
+    sessions: Mapping[str, SequenceSet]
+
+
+@dataclass(frozen=True, slots=True)
 class RangeGap:
     """Which numbers of one session are missing for one reason."""
 
@@ -164,9 +173,18 @@ async def counted_gaps(connection: Connection, scope: UUID, run_uid: UUID) -> di
     return counts
 
 
-async def stored_parts(connection: Connection, scope: UUID, run_uid: UUID) -> int:
-    """Count the parts of a run that were stored, whatever became of them."""
-    return int(await connection.fetchval(_SQL["stored_parts"], scope, run_uid))
+async def numbered_parts(connection: Connection, scope: UUID, run_uid: UUID) -> NumberedParts:
+    """Count the parts of a run that were stored, whatever became of them, and gather the numbers of its sessions."""
+    rows = await connection.fetch(_SQL["numbered_parts"], scope, run_uid)
+    return NumberedParts(
+        sum(row["parts"] for row in rows),
+        sum(row["unnumbered"] for row in rows),
+        {
+            row["session"]: _sequences(row["numbers"])
+            for row in rows
+            if row["session"] is not None and row["numbers"] is not None
+        },
+    )
 
 
 async def attempts_of_run(connection: Connection, scope: UUID, run_uid: UUID, limit: int) -> list[AttemptRow]:

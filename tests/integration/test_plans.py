@@ -183,7 +183,7 @@ async def test_attempts_are_found_by_reference(seeded):
 
 async def test_a_run_s_own_view_reads_that_run_only(seeded):
     run_uid = await seeded.connection.fetchval("SELECT run_uid FROM runs WHERE run = 'run-7'")
-    for name, more in (("stored_parts", ()), ("parts_of_run", (1025,)), ("attempts_of_run", (257,))):
+    for name, more in (("numbered_parts", ()), ("parts_of_run", (1025,)), ("attempts_of_run", (257,))):
         plan = await seeded.plan(RUNS[name], seeded.scope, run_uid, *more)
         assert not scans(plan), plan
         assert most_rows(plan) <= 100, plan
