@@ -1,6 +1,7 @@
 """Runs: declared here, looked at by every guard. What is narrowed goes to the row, to Redis, into the answer."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -20,6 +21,7 @@ from store.services.keys import Caller
 from store.services.last_known import PATIENCE_S, LastKnown
 from store.services.opening import Held, RunOpening, belonging_of, held_of
 from store.services.scopes import Scope, ScopeBook, scope_from
+from store.services.together import Together
 from store.tables import runs, scopes, source_sets
 from store.tables.runs import RunRow
 
@@ -28,6 +30,9 @@ _REMEMBERED: Final = 50_000
 _ROW_AGE_S: Final = 5.0
 # How often a database that was away is asked again for the sake of a capture, which must not wait for it.
 _RETRY_S: Final = 1.0
+# Rows that several flushes ask for at once are read by one statement; a second group need not wait for a slow first.
+_MOST_TOGETHER: Final = 64
+_LANES: Final = 2
 
 
 class KeyOfScope(Protocol):
@@ -92,8 +97,11 @@ class RunBook:
         self._views: LastKnown[RunKey, RunFacts] = LastKnown(
             self._read_view, age_s=view_age.total_seconds(), size=_REMEMBERED
         )
+        self._together: Together[RunKey, RunRow | None] = Together(
+            self._read_rows, most=_MOST_TOGETHER, lanes=_LANES
+        )
         self._rows: LastKnown[RunKey, RunRow] = LastKnown(
-            self._read_row, age_s=_ROW_AGE_S, grace_s=_for_good, size=_REMEMBERED
+            self._together.ask, age_s=_ROW_AGE_S, grace_s=_for_good, size=_REMEMBERED
         )
         self._away_until = float("-inf")
         queue.on_narrowed(self.forget)
@@ -243,9 +251,9 @@ class RunBook:
             self._away_until = clock.monotonic() + _RETRY_S
             return self._rows.last(key)
 
-    async def _read_row(self, key: RunKey) -> RunRow | None:
+    async def _read_rows(self, keys: Sequence[RunKey]) -> Sequence[RunRow | None]:
         async with self._database.connection() as connection:
-            return await runs.by_name(connection, key.scope, key.run)
+            return await runs.by_names(connection, [(key.scope, key.run) for key in keys])
 
 
 async def _scope(connection: Connection, scope_id: ScopeId) -> Scope:

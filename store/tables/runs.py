@@ -69,6 +69,13 @@ async def by_name(connection: Connection, scope: UUID, run: str) -> RunRow | Non
     return _row(await connection.fetchrow(_SQL["by_name"], scope, run))
 
 
+async def by_names(connection: Connection, named: Sequence[tuple[UUID, str]]) -> list[RunRow | None]:
+    """Return runs by scope and name, in the order in which they were asked for."""
+    scopes, names = zip(*named, strict=True)
+    found = {row["place"]: _row(row) for row in await connection.fetch(_SQL["by_names"], scopes, names)}
+    return [found.get(place) for place in range(1, len(named) + 1)]
+
+
 async def now(connection: Connection) -> datetime:
     """Return the time of the transaction."""
     instant: datetime = await connection.fetchval(_SQL["now"])

@@ -13,6 +13,14 @@ SELECT r.run_uid, r.run, r.state, r.erased, r.mode, r.content, r.sampled, r.kind
 FROM runs r LEFT JOIN source_sets s ON s.scope_id = r.scope_id AND s.set_id = r.default_set
 WHERE r.scope_id = $1 AND r.run = $2
 
+-- name: by_names several runs, of whatever scopes, each with its place among those that were asked for
+SELECT w.place, r.run_uid, r.run, r.state, r.erased, r.mode, r.content, r.sampled, r.kinds, r.retain_until, r.shared,
+       r.owner_key, r.policy_version, r.labels, r.subject, r.default_set, r.declared_at, r.closing_at, r.closed_at,
+       r.never_closed, s.sources, s.versions, now() AS now
+FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS w (scope_id, run, place)
+JOIN runs r ON r.scope_id = w.scope_id AND r.run = w.run
+LEFT JOIN source_sets s ON s.scope_id = r.scope_id AND s.set_id = r.default_set
+
 -- name: now the transaction's time, by which a declaration fixes until when the run is kept
 SELECT now()
 

@@ -19,6 +19,7 @@ from store.errors import Unavailable
 from store.queue import RunKey
 from store.services.admission import Sending
 from store.services.scopes import Scope
+from store.tables import runs
 from tests.support.api import Api, bearer, problem, running, settings_for
 from tests.support.outages import NOWHERE, postgres_away
 
@@ -526,3 +527,28 @@ async def test_while_postgres_is_away_declaring_answers_503_and_declared_runs_go
     assert again.status_code == 503
     assert (problem(again)["reason"], problem(again)["retryable"]) == ("store_unavailable", True)
     assert still == known
+
+
+async def test_runs_that_are_asked_for_at_once_are_each_told_of_its_own(api: Api, scope: Scope):
+    other = await api.scope("other")
+    mine, theirs = await api.runtime(scope), await api.runtime(other)
+    for headers in (mine, theirs):
+        await declare(api, headers, "same-name")
+    await declare(api, theirs, "only-theirs")
+    uids = {}
+    async with api.services.database.connection() as connection:
+        for of, run in ((scope, "same-name"), (other, "same-name"), (other, "only-theirs")):
+            row = await runs.by_name(connection, of.scope_id, run)
+            assert row is not None
+            uids[of.scope_id, run] = row.run_uid
+
+    wanted = [(of.scope_id, run) for of in (scope, other) for run in ("same-name", "nobody", "only-theirs")]
+    views = await asyncio.gather(*(api.services.runs.view(RunKey(of, run)) for of, run in wanted))
+
+    assert [view and view.run_uid for view in views] == [uids.get(each) for each in wanted]
+    assert [view and view.owner_key for view in views] == [
+        None
+        if each not in uids
+        else (mine if each[0] == scope.scope_id else theirs)["Authorization"].split("_")[2]
+        for each in wanted
+    ]
