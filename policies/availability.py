@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from policies.decisions import Decision, Refuse
+from policies.decisions import ALLOW, Decision, Refuse
 from policies.kinds import PartState, Role
 from policies.reasons import Reason
 from policies.retention import expired
@@ -76,6 +76,18 @@ def destroyed(part: PartFacts) -> bool:
 def ended(part: PartFacts, now: datetime) -> bool:
     """Say whether retention has ended, by the clock or with the bucket; a custodian then needs a purpose."""
     return part.bucket_expired or expired(part.retain_until, now)
+
+
+def facts_readable(
+    role: Role, *, retain_until: datetime, erased: bool, held: bool, now: datetime
+) -> Decision:
+    """Decide whether a run's facts may be read: as its content, but that they depend on no source."""
+    if expired(retain_until, now):
+        if not held:
+            return Refuse(Reason.RETENTION_EXPIRED)
+        if role is not Role.CUSTODIAN:
+            return Refuse(Reason.EXPIRED_HELD)
+    return Refuse(Reason.ERASED) if erased else ALLOW
 
 
 def availability(

@@ -27,7 +27,7 @@ IMPURE_CALLS = {
     *("now", "utcnow", "today", "fromtimestamp", "time", "monotonic"),
     *("uuid4", "urandom", "random", "getLogger"),
 }
-DECIDES_NOTHING = {"__init__", "decisions", "kinds", "limits", "quantities", "reasons", "sequences"}
+DECIDES_NOTHING = {"__init__", "decisions", "facts", "kinds", "limits", "quantities", "reasons", "sequences"}
 
 
 def faults(source: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from policies.availability import (
     content_role,
     destroyed,
     ended,
+    facts_readable,
     metadata_visible,
 )
 from policies.decisions import ALLOW, Refuse
@@ -197,3 +198,26 @@ def test_every_refusal_has_a_status_of_a_read():
 def test_instants_need_zones():
     with pytest.raises(ValueError, match="needs a zone"):
         availability(LIVE, Viewer(Role.REVIEWER), [], {}, "refuse", NOW.replace(tzinfo=None))
+
+
+@pytest.mark.parametrize(
+    ("left", "erased", "held", "role", "reason"),
+    [
+        (1, False, False, Role.AUDITOR, None),
+        (1, True, False, Role.AUDITOR, Reason.ERASED),
+        (1, True, True, Role.CUSTODIAN, Reason.ERASED),
+        (0, False, False, Role.CUSTODIAN, Reason.RETENTION_EXPIRED),
+        (-1, True, False, Role.REVIEWER, Reason.RETENTION_EXPIRED),
+        (-1, False, True, Role.REVIEWER, Reason.EXPIRED_HELD),
+        (-1, False, True, Role.OPERATOR, Reason.EXPIRED_HELD),
+        (-1, False, True, Role.CUSTODIAN, None),
+        (-1, True, True, Role.CUSTODIAN, Reason.ERASED),
+    ],
+)
+def test_facts_are_readable_as_long_as_their_run_s_content_would_be(
+    left: int, erased: bool, held: bool, role: Role, reason: Reason | None
+) -> None:
+    decision = facts_readable(
+        role, retain_until=NOW + timedelta(seconds=left), erased=erased, held=held, now=NOW
+    )
+    assert decision == (ALLOW if reason is None else Refuse(reason))
