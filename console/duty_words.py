@@ -1,8 +1,12 @@
-"""What each standing duty does, in a sentence; a test holds it complete."""
+"""What each standing duty does, in a sentence, and how it ended; a test holds it complete."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from store.services.duties import OK
+from store.services.overview import DutyStanding
 
 DUTIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -21,3 +25,29 @@ DUTIES: Final[Mapping[str, str]] = MappingProxyType(
         "publish": "Signs and publishes the proof log, and compares it with its mirror.",
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a duty ended the last time: a word, how bad that is, and what it counted or why it failed."""
+
+    word: str
+    level: str
+    what: Sequence[str] = ()
+
+
+def ended(duty: DutyStanding) -> Ended:
+    """Read how a duty ended from what its lease keeps, as store/services/duties.py writes it."""
+    said = "never" if duty.lease is None else duty.lease.last_outcome
+    word, *counts = said.split(" ")
+    if word == OK:
+        return Ended(
+            "done", "good", [f"{count} {name.replace('_', ' ')}" for name, _, count in _pairs(counts)]
+        )
+    if word == "failed:":
+        return Ended("failed", "bad", [" ".join(counts)])
+    return Ended("never ran" if word == "never" else said, "warn")
+
+
+def _pairs(counts: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [each.partition("=") for each in counts]

@@ -1,14 +1,17 @@
-"""The desk on one screen: what stands still, what lags, what waits, and how much of today is there."""
+"""The desk on one screen: what needs somebody, how much of today is there, what waits, and what the duties do."""
 
+from collections import Counter
 from typing import Any
 
 from litestar import Response, get
 
+from console.duty_words import ended
 from console.guards import AnyRequest, alarms, operates, services, signed
 from console.pages.desk.forms import scope_id
 from console.pages.desk.waiting import now_waiting
 from console.rendering import page
 from policies.reasons import Reason
+from store.clock import utc_now
 from store.ids import ScopeId
 from store.services.keys import KeyBook
 
@@ -25,24 +28,28 @@ async def overview(request: AnyRequest) -> Response[Any]:
     if scope is not None:
         erasures = await opened.erasures.page(scope, None, _RECENT)
         open_erasures = [row for row in erasures.rows if row.state != "purged"]
+    reasons: Counter[str] = Counter()
+    for day in days:
+        reasons.update(day.by_reason)
     return page(
         request,
         "desk.html",
         raised=alarms(request),
         duties=duties,
         late=[each for each in duties if each.late],
-        failed=[each for each in duties if each.lease and each.lease.last_outcome.startswith("failed")],
+        failed=[(each, ended(each)) for each in duties if ended(each).level == "bad"],
         days=days,
         counted_at=at,
         waiting=await now_waiting(opened, signed(request)),
         erasures=open_erasures,
+        deferred=sum(row.state == "deferred" for row in open_erasures),
+        recent=_RECENT,
         unconfirmed=await _unconfirmed(opened.keys, scope),
-        reasons=[(Reason(word), count) for day in days for word, count in sorted(day.by_reason.items())]
-        if len(days) == 1
-        else [],
+        reasons=[(Reason(word), count) for word, count in reasons.most_common()],
     )
 
 
 async def _unconfirmed(keys: KeyBook, scope: ScopeId | None) -> int:
+    now = utc_now()
     rows = await keys.listed(scope)
-    return sum(row.confirmed_at is None and row.revoked_at is None for row in rows)
+    return sum(row.confirmed_at is None and row.revoked_at is None and now < row.expires_at for row in rows)

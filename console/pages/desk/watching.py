@@ -1,16 +1,18 @@
-"""What operators look at: duties, completeness, the queue, and what operators did."""
+"""What operators look at: duties, completeness, and what operators did."""
 
 from typing import Any, Final
 
 from litestar import Response, get
 
-from console.duty_words import DUTIES
+from console import words
+from console.action_words import ACTIONS, named
+from console.duty_words import DUTIES, ended
 from console.guards import AnyRequest, operates, reads, services, signed
 from console.pages.desk.forms import scope_id
-from console.pages.desk.waiting import now_waiting, outcomes_of
 from console.pictures import completeness as completeness_picture
 from console.rendering import page
 from policies.kinds import Role
+from policies.reasons import Reason
 from store.errors import Malformed
 from store.services.actions import STORE_WIDE
 from store.services.paging import Asked, Reader
@@ -22,7 +24,12 @@ _DAYS: Final = (7, 14, 31)
 async def list_duties(request: AnyRequest) -> Response[Any]:
     """How every duty stands."""
     duties = await services(request).overview.duties()
-    return page(request, "desk_duties.html", duties=[(each, DUTIES[each.duty]) for each in duties])
+    return page(
+        request,
+        "desk_duties.html",
+        duties=[(each, ended(each), DUTIES[each.duty]) for each in duties],
+        wrong=sum(each.late or ended(each).level == "bad" for each in duties),
+    )
 
 
 @get("/completeness", guards=[operates()])
@@ -38,19 +45,7 @@ async def show_completeness(request: AnyRequest) -> Response[Any]:
         span=span,
         spans=_DAYS,
         picture=completeness_picture.drawn(days),
-    )
-
-
-@get("/queue", guards=[operates()])
-async def show_queue(request: AnyRequest) -> Response[Any]:
-    """What waits now, and what became of everything since the queue began."""
-    opened, who = services(request), signed(request)
-    waiting = await now_waiting(opened, who)
-    return page(
-        request,
-        "desk_queue.html",
-        waiting=waiting,
-        outcomes=await outcomes_of(opened) if who.of_store and waiting.answered else [],
+        said={word: words.of(Reason(word)) for day in days for word in day.by_reason},
     )
 
 
@@ -62,10 +57,11 @@ async def list_actions(request: AnyRequest) -> Response[Any]:
     reader = Reader(scope, who.caller.key_id, who.role, who.caller.clearances)
     asked = Asked(cursor=request.query_params.get("cursor"))
     found = await services(request).actions.page(reader, asked)
-    return page(request, "desk_actions.html", actions=found.items, info=found.page)
+    rows = [(each, ACTIONS.get(each.action, each.action), named(each.target)) for each in found.items]
+    return page(request, "desk_actions.html", actions=rows, info=found.page, own=who.caller.key_id)
 
 
-HANDLERS: Final = (list_duties, show_completeness, show_queue, list_actions)
+HANDLERS: Final = (list_duties, show_completeness, list_actions)
 
 
 def _one_of(request: AnyRequest, name: str, offered: tuple[int, ...]) -> int:
