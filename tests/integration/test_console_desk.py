@@ -297,6 +297,7 @@ async def test_everything_that_is_done_at_the_desk_is_recorded_with_its_purpose_
     one = await running.scope("one")
     browser = await running.signed_in(Role.OPERATOR, one.scope_id)
     second = await running.signed_in(Role.OPERATOR, one.scope_id)
+    auditor = await running.signed_in(Role.AUDITOR, one.scope_id)
     for each in (browser, second):
         await each.post("/session/purpose", "/session", purpose="ticket 7")
     before = len(await recorded(running, one))
@@ -320,7 +321,6 @@ async def test_everything_that_is_done_at_the_desk_is_recorded_with_its_purpose_
         "erasure_asked",
     ]  # fmt: skip
     assert (await recorded(running, one))[before:] == [(each, "ticket 7") for each in done]
-    auditor = await running.signed_in(Role.AUDITOR, one.scope_id)
     for watcher in (browser, auditor):
         shown = (await watcher.get("/desk/actions")).text
         for each in done:
