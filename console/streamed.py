@@ -1,13 +1,16 @@
 """Answers that are sent while they are made: bundles, and lists as files."""
 
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from litestar import Response
 from litestar.types import Receive, Scope, Send
 
 from store.services.export.sending import send_while_taken
+
+# Of a list as a file; one that is longer says in itself that it was cut.
+MOST_ROWS: Final = 10_000
 
 
 class Streamed(Response[bytes]):

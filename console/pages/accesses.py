@@ -12,6 +12,7 @@ from console.filters import Filters, filters, without
 from console.guards import AnyRequest, reads, services, signed
 from console.proof_words import Said, of_outcome
 from console.rendering import page
+from console.streamed import MOST_ROWS
 from policies.kinds import Role
 from store.errors import Malformed, NotFound
 from store.ids import caller_id
@@ -88,6 +89,7 @@ def _shown(request: AnyRequest, asked: Filters, found: Page[AccessItem] | None, 
         info=found.page if found else None,
         link_key=link_key(),
         fault=fault,
+        most_rows=MOST_ROWS,
         curl=api_calls.curl(url, who.in_scope.name if who.of_store else None),
     )
 

@@ -1,6 +1,7 @@
 """One attempt: its request and its output side by side, each a guarded read; and what was told of the call."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 
 from console.guards import AnyRequest, Signed, reads, services, signed
-from console.pages.sides import PURPOSE, Side, needs_purpose, said_by, side_of
+from console.pages.sides import PURPOSE, Reading, Side, needs_purpose, reading_of, said_by, side_of
 from console.rendering import page
 from console.showing.measures import exact
 from console.showing.views import Showing, View, show
@@ -45,15 +46,16 @@ async def show_attempt(
     panes = [Pane(_TITLES[side.kind], side, await _shown(side, view)) for side in sides]
     return page(
         request, "attempt.html", run=names[0], exchange=names[1], attempt=names[2], panes=panes, view=view,
-        views=list(View), told=_around(tries, names[2]), **(reading(who) | _asking(sides, who)),
+        views=list(View), told=_around(tries, names[2]), **(reading(who, sides) | _asking(sides, who)),
     )  # fmt: skip
 
 
-def reading(who: Signed) -> dict[str, Any]:
-    """Return what every page that reads content says of that."""
+def reading(who: Signed, sides: Iterable[Side] | None = None) -> dict[str, Any]:
+    """Return what every page that reads content says of that; of no sides where it has not read yet."""
     return {
         "reads_content": content_role(who.role),
         "wanting": needs_purpose(who),
+        "came_of_it": Reading.SHOWN if sides is None else reading_of(sides),
         "exact": exact,
         "said_by": said_by,
     }

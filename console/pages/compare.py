@@ -54,7 +54,8 @@ async def show_comparison(request: AnyRequest, run: FromPath[str]) -> Response[A
     else:
         # Whether there is such a run is said before anybody fills in a form.
         await opened.run_reads.run(who.reader, run)
-    return page(request, "compare.html", said_left=left, said_right=right, **facts, **reading(who))
+    sides = [side for both in facts["pairs"] for side in (both.left, both.right)]
+    return page(request, "compare.html", said_left=left, said_right=right, **facts, **reading(who, sides))
 
 
 async def _named(opened: Services, who: Signed, run: str, text: str) -> _Named:

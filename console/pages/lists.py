@@ -12,7 +12,7 @@ from console.filters import Filters, filters
 from console.guards import AnyRequest, reads, services, signed
 from console.pages import accesses
 from console.showing.cells import Row, csv_lines, json_line
-from console.streamed import Streamed
+from console.streamed import MOST_ROWS, Streamed
 from store.errors import Malformed, NotFound
 from store.ids import caller_id
 from store.services.access import AccessItem
@@ -22,7 +22,6 @@ from store.services.readback import PartFilters, Readable, read_reason
 from store.services.run_lists import ListedRun, RunFilters
 from store.services.said import known_kind
 
-MOST_ROWS: Final = 10_000
 # A page may be short or empty and have a next one, where filters find little: so many are turned at most.
 MOST_PAGES: Final = 200
 

@@ -9,6 +9,7 @@ from litestar.params import FromPath
 from console import words
 from console.guards import AnyRequest, reads, services, signed
 from console.pages import run_facts
+from console.pages.sides import said_by
 from console.pages.two_ways import turned
 from console.pictures import numbers
 from console.rendering import page
@@ -35,6 +36,7 @@ async def show_run(request: AnyRequest, run: FromPath[str]) -> Response[Any]:
     queued, known = await _waiting(request, who.reader.scope, run, timedelta())
     waiting = run_facts.waiting_by_identity(queued)
     here = {(each.exchange, each.attempt) for each in found.attempts}
+    rows = run_facts.rows_of(found.attempts, waiting)
     return page(
         request,
         "run.html",
@@ -42,14 +44,15 @@ async def show_run(request: AnyRequest, run: FromPath[str]) -> Response[Any]:
         run=found.run,
         said=run_facts.completeness(found),
         picture=run_facts.picture_of(found, waiting),
-        legend=run_facts.LEGEND,
-        rows=run_facts.rows_of(found.attempts, waiting),
+        legend=run_facts.legend_of(found, rows),
+        rows=rows,
         queued=[each for each in queued if (each.exchange, each.attempt) not in here],
         queue_known=known,
         kinds=run_facts.KIND_WORDS,
         reasons=run_facts.reasons_of(found),
         sessions=run_facts.sessions_of(found.accounts, closed=found.run.state == "closed"),
         most_strips=run_facts.MOST_STRIPS,
+        strip_legend=numbers.LEGEND,
         links=asked.links(found.ways),
         reads_content=content_role(who.role),
     )
@@ -73,7 +76,7 @@ async def show_exchange(request: AnyRequest, run: FromPath[str], exchange: FromP
         run=of_run,
         exchange=exchange,
         picture=run_facts.picture_of_exchange(attempts, waiting),
-        legend=run_facts.LEGEND,
+        legend=run_facts.legend_of_rows(rows),
         rows=rows,
         queued=[each for each in queued if each.exchange == exchange and each.attempt not in here],
         queue_known=known,
@@ -98,7 +101,7 @@ async def show_gaps(request: AnyRequest, run: FromPath[str]) -> Response[Any]:
         request,
         "run_gaps.html",
         run_id=run,
-        gaps=[(gap, _words(gap), _numbers(gap)) for gap in found.items],
+        gaps=[(gap, _words(gap), _numbers(gap), _teller(gap)) for gap in found.items],
         queue_known=known,
         kinds=run_facts.KIND_WORDS,
         links={
@@ -123,6 +126,11 @@ async def _waiting(
 
 def _words(gap: GapItem) -> words.Words:
     return words.of_mark(Mark(gap.reason)) if gap.provisional else words.of(Reason(gap.reason))
+
+
+def _teller(gap: GapItem) -> str:
+    """Say who told of a gap; of one that only waits, the queue does."""
+    return "the queue" if gap.said_by is None else said_by(gap)
 
 
 def _numbers(gap: GapItem) -> str:

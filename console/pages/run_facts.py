@@ -1,6 +1,6 @@
 """One run's facts as its pages show them: states with their shapes, rows of attempts, reasons in words, pictures."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -21,7 +21,6 @@ from store.services.run_maps import MapAttempt, MapGap, MapPart, RunMap
 from store.services.run_views import Overdue
 
 KIND_WORDS: Final[Mapping[Kind, str]] = {Kind.LOGICAL_REQUEST: "request", Kind.OBSERVABLE_OUTPUT: "output"}
-LEGEND: Final = [(state, legend_mark(state)) for state in STATES]
 _SHAPES: Final = {state.name: legend_mark(state) for state in STATES}
 MOST_STRIPS: Final = 8
 NOTHING: Final = Markup("")
@@ -74,6 +73,22 @@ def waiting_by_identity(waiting: Iterable[Overdue]) -> dict[tuple[str, str, Kind
     return {(each.exchange, each.attempt, each.kind): each.accepted_at for each in waiting}
 
 
+def legend_of_rows(rows: Sequence[AttemptRow]) -> list[tuple[State, Markup]]:
+    """Return the states that stand in some rows, each with its shape."""
+    return _legend({cell.state for row in rows for cell in row.cells if cell.state is not None})
+
+
+def legend_of(found: RunMap, rows: Sequence[AttemptRow]) -> list[tuple[State, Markup]]:
+    """Return the states that the picture of a run shows."""
+    if not found.whole:
+        return legend_of_rows(rows)
+    return _legend({state for stretch in _stretches(found) for state in stretch})
+
+
+def _legend(shown: Collection[State]) -> list[tuple[State, Markup]]:
+    return [(state, _SHAPES[state.name]) for state in STATES if state in shown]
+
+
 def rows_of(attempts: Sequence[MapAttempt], waiting: Waiting) -> list[AttemptRow]:
     """Return the rows of the table, each with a cell for the request and one for the output."""
     return [AttemptRow(each, [_cell(each, kind, waiting) for kind in Kind]) for each in attempts]
@@ -105,6 +120,12 @@ def picture_of(found: RunMap, waiting: Waiting) -> Markup:
     first, last = found.extent.first_at, found.extent.last_at
     if first is None or last is None:
         return Markup("")
+    stretches = _stretches(found)
+    return timeline.condensed(stretches, first, last, found.extent.attempts, found.extent.exchanges)
+
+
+def _stretches(found: RunMap) -> list[dict[State, int]]:
+    """Return of each stretch of time how many of its observations stand how."""
     stretches = []
     for stretch in found.whole:
         states: dict[State, int] = {}
@@ -113,7 +134,7 @@ def picture_of(found: RunMap, waiting: Waiting) -> Markup:
         for missing, count in stretch.missed.items():
             states[of_gap(missing)] = states.get(of_gap(missing), 0) + count
         stretches.append(states)
-    return timeline.condensed(stretches, first, last, found.extent.attempts, found.extent.exchanges)
+    return stretches
 
 
 def picture_of_exchange(attempts: Sequence[MapAttempt], waiting: Waiting) -> Markup:
@@ -128,7 +149,7 @@ def _drawn(attempts: Sequence[MapAttempt], waiting: Waiting) -> list[Row]:
         attempt = row.attempt
         numbered[attempt.exchange] = numbered.get(attempt.exchange, 0) + 1
         marks = [
-            Mark(cell.state, cell.kind, _at(attempt, cell, kind, waiting))
+            Mark(cell.state, cell.kind, _at(attempt, cell, kind, waiting), *_why(cell))
             for cell, kind in zip(row.cells, Kind, strict=True)
             if cell.state is not None
         ]
@@ -137,6 +158,10 @@ def _drawn(attempts: Sequence[MapAttempt], waiting: Waiting) -> list[Row]:
             Row(attempt.exchange, numbered[attempt.exchange], attempt.attempt, attempt.first_at, ended, marks)
         )
     return drawn
+
+
+def _why(cell: Cell) -> tuple[str, str]:
+    return ("", "") if cell.said is None else (cell.said.name, cell.anchor)
 
 
 def _at(attempt: MapAttempt, cell: Cell, kind: Kind, waiting: Waiting) -> datetime:

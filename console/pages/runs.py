@@ -9,6 +9,7 @@ from console.guards import SCOPE_PARAMETER, AnyRequest, reads, services, signed
 from console.pages.two_ways import turned
 from console.pictures.bars import bar, shares
 from console.rendering import fragment, page, redirect
+from console.streamed import MOST_ROWS
 from policies.kinds import Mode, RunState
 from policies.reasons import OUTCOMES, Reason
 from store.errors import Malformed, NotFound
@@ -51,6 +52,7 @@ async def list_runs(request: AnyRequest) -> Response[Any]:
         links=asked.links(found.ways),
         examined=found.examined,
         asked=asked,
+        most_rows=MOST_ROWS,
         choices={
             "mode": {mode.value: mode.value for mode in Mode},
             "state": {state.value: state.value for state in RunState},
@@ -72,7 +74,7 @@ async def find(request: AnyRequest) -> Response[Any]:
         return redirect(f"/runs/{text}")
     if len(text.encode()) <= _REF_BYTES:
         cursor = request.query_params.get("cursor") or None
-        found = await opened.run_reads.attempts(who, text, Asked(limit=_LIMIT, cursor=cursor))
+        found = await opened.run_reads.attempts(who, text, Asked("oldest", _LIMIT, cursor))
         if len(found.items) == 1 and found.page.next is None and cursor is None:
             one = found.items[0]
             return redirect(f"/runs/{one.run_id}/exchanges/{one.exchange_id}/attempts/{one.attempt_id}")

@@ -4,9 +4,10 @@ Each content is one guarded read, recorded before its bytes are known here. Whoe
 so without asking for it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from console import words
@@ -69,6 +70,24 @@ class Side:
     def told(self) -> bool:
         """Say whether anything at all is known of it."""
         return self.state is None or self.state.said is not _NOT_TOLD
+
+
+class Reading(StrEnum):
+    """What a page did about the content that it is about, as its banner says it."""
+
+    # Some of it is shown. Also of a page that asks for nothing before somebody says what for.
+    SHOWN = "shown"
+    REFUSED = "refused"
+    # There was nothing to read.
+    NOTHING = "nothing"
+
+
+def reading_of(sides: Iterable[Side]) -> Reading:
+    """Return what came of reading some sides; one that was read is shown, whatever became of the others."""
+    found = list(sides)
+    if any(side.content is not None for side in found):
+        return Reading.SHOWN
+    return Reading.REFUSED if any(side.part is not None for side in found) else Reading.NOTHING
 
 
 async def side_of(opened: Services, who: Signed, named: PartIdentity) -> Side:

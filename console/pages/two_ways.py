@@ -31,8 +31,16 @@ class Turned:
 
     def link(self, **changed: str | None) -> str:
         """Return the address of the first page with these filters and some of them changed; None takes one away."""
-        named = {name: value for name, value in {**self.said, **changed}.items() if value}
-        return f"{self.path}?{urlencode(named)}" if named else self.path
+        return self._at(self.path, {**self.said, **changed})
+
+    def file(self, path: str) -> str:
+        """Return the address of the whole list as a file, with these filters."""
+        return self._at(path, self.said)
+
+    @staticmethod
+    def _at(path: str, said: Mapping[str, str | None]) -> str:
+        named = {name: value for name, value in said.items() if value}
+        return f"{path}?{urlencode(named)}" if named else path
 
     def links(self, ways: TwoWays) -> dict[str, str | None]:
         """Return where the pages before and after this one are."""

@@ -21,6 +21,13 @@ def mark(state: State, x: float, y: float, said: str = "") -> Markup:
     )
 
 
+def leading(drawn: Markup, x: float, y: float, anchor: str, named: str) -> Markup:
+    """Make a link of something drawn around a point, to a place on the same page; near it is hit too."""
+    return Markup(
+        '<a href="#{}" aria-label="{}"><circle class="reach" cx="{:g}" cy="{:g}" r="8"/>{}</a>'
+    ).format(anchor, named, round(x, 1), round(y, 1), drawn)
+
+
 def text(x: float, y: float, words: str, look: str = "soft", anchor: str = "start") -> Markup:
     """Write words at a point."""
     return Markup('<text class="{}" x="{:g}" y="{:g}" text-anchor="{}">{}</text>').format(
@@ -47,12 +54,25 @@ def box(x: float, y: float, width: float, height: float, look: str, said: str = 
     )
 
 
-def picture(width: float, height: float, body: Markup, look: str, name: str, told: str) -> Markup:
-    """Put a picture together, with its name and what it shows for those who do not see it."""
+def picture(
+    width: float, height: float, body: Markup, look: str, name: str, told: str, *, links: bool = False
+) -> Markup:
+    """Put a picture together, with its name and what it shows for those who do not see it.
+
+    One with links in it is a group: an image would hide them from whoever listens.
+    """
     return Markup(
-        '<svg class="picture {look}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{name}: {told}">'
+        '<svg class="picture {look}" viewBox="0 0 {width:g} {height:g}" role="{role}" aria-label="{name}: {told}">'
         "{body}</svg>"
-    ).format(look=look, width=width, height=round(height), name=name, told=told, body=body)
+    ).format(
+        look=look,
+        width=width,
+        height=round(height),
+        role="group" if links else "img",
+        name=name,
+        told=told,
+        body=body,
+    )
 
 
 def legend_mark(state: State) -> Markup:

@@ -30,6 +30,20 @@ class Numbers:
     untold: Ranges
 
 
+def _sample(look: str) -> Markup:
+    return Markup(
+        '<svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">{}</svg>'
+    ).format(box(2, 15 - _TALL[look], 12, _TALL[look], look))
+
+
+# What the heights and colours of a strip mean, each with a piece of it.
+LEGEND: Final = (
+    ("stored", _sample(_STORED)),
+    ("missing, and the reason is known", _sample(_MISSING)),
+    ("unaccounted, of which nobody told", _sample(_UNTOLD)),
+)
+
+
 def strip(numbers: Numbers) -> Markup:
     """Draw them from 1 to the last: high where stored, half as high where missing, a low line where nobody told."""
     if numbers.last < 1:

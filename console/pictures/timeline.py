@@ -1,7 +1,8 @@
 """One run in time: every attempt where there are few, and stretches of time by state where there are many.
 
 Each picture is made twice, for wide pages and for narrow ones, and the style sheet shows one of them. What it shows is
-told in its label; the table below it says the same, row by row. Nothing in it is a link: the table has those.
+told in its label; the table below it says the same, row by row. What is missing or cannot be read is a link to the
+reason, which stands on the same page.
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from console.pictures.marks import R, box, line, mark, picture, text
+from console.pictures.marks import R, box, leading, line, mark, picture, text
 from console.pictures.states import STATES, State
 
 _LABEL_CHARACTERS: Final = 24
@@ -21,11 +22,16 @@ _BETWEEN: Final = 2 * R + 4.0
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One observation of an attempt: how it stands, what it is, and when it was received or missed."""
+    """One observation of an attempt: how it stands, what it is, and when it was received or missed.
+
+    `why` is the reason's name, and `anchor` the id of what the page says of it; both empty where there is no reason.
+    """
 
     state: State
     kind: str
     at: datetime
+    why: str = ""
+    anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +111,11 @@ def _lanes(frame: _Frame, rows: Sequence[Row]) -> Markup:
     pieces = [*_axis(frame, first, last, height)]
     for place, (exchange, attempts) in enumerate(lanes.items()):
         pieces += _lane(frame, _TOP + frame.lane * place, exchange, attempts, (first, last))
+    links = any(each.anchor for row in rows for each in row.marks)
     body = Markup("").join(pieces)
-    return picture(frame.width, height, body, f"timeline {frame.look}", "Timeline", summary(rows))
+    return picture(
+        frame.width, height, body, f"timeline {frame.look}", "Timeline", summary(rows), links=links
+    )
 
 
 def _lane(
@@ -140,9 +149,12 @@ def _attempt(row: Row, x: float, y: float, *, many: bool) -> list[Markup]:
         ).format(round(x - 9, 1), round(y - 9, 1), round(end - x + 18, 1), said)
     )
     for place, each in enumerate(row.marks):
-        pieces.append(
-            mark(each.state, x + place * _BETWEEN, y, f"{each.kind}: {each.state.title}, {_instant(each.at)}")
-        )
+        why = f", {each.why}" if each.why else ""
+        told = f"{each.kind}: {each.state.title}{why}"
+        at = x + place * _BETWEEN
+        drawn = mark(each.state, at, y, f"{told}, {_instant(each.at)}")
+        named = f"{row.exchange}, attempt {row.number}, {told}"
+        pieces.append(leading(drawn, at, y, each.anchor, named) if each.anchor else drawn)
     return pieces
 
 

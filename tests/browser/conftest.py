@@ -52,7 +52,7 @@ def window(place: Place, browser: Browser) -> Open:
     async def opened(role: Role | None = None, **options: Any) -> AsyncIterator[Sight]:
         async with sight(browser, place.console.url, **options) as seen:
             if role is not None:
-                await seen.sign_in(place.keys[role])
+                await seen.enter(place.keys[role])
             yield seen
 
     return opened

@@ -7,6 +7,7 @@ database and the keys directly.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import httpx
@@ -15,7 +16,8 @@ from custody_client.streams import Assembler
 from policies.kinds import Role
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
-from tests.browser import hostile
+from tests.browser import hostile, losses
+from tests.browser.losses import TEMPORARY
 from tests.support.api import DAY, bearer
 from tests.support.stack import Proc, Stack, until
 
@@ -24,7 +26,14 @@ OUTPUT: Final = "observable-output"
 MAIN: Final = "report-2026-11"
 HOSTILE: Final = "hostile-inputs"
 GONE: Final = "gone"
+# What runtimes know a call by: its trace, and the ids that a provider gave the answer and the request.
 TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
+RESPONSE: Final = "chatcmpl-9f1cQ2hT7"
+REQUEST_ID: Final = "req_011CSHoEeqs5C35K2UUqR7Fy"
+# Of several attempts of one run, and of more attempts than a page shows, each in a run of its own.
+SHARED: Final = "0af7651916cd43dd8448eb211c80319c"
+NIGHT: Final = "nightly-2026-11-30"
+NIGHTLY: Final = 60
 SHORT_S: Final = 3
 DIGITS: Final = "9007199254740993"
 
@@ -66,30 +75,37 @@ class Place:
         kind: str = REQUEST,
         **headers: str,
     ) -> str:
-        """Post a part and wait until it is stored; return its evidence, or the reason why there is none."""
+        """Post a part and wait until it is stored; return its evidence."""
+        found = await self._put(run, exchange, content, attempt=attempt, kind=kind, headers=headers)
+        assert found.get("capture") == "stored", found
+        evidence: str = found["evidence"]
+        return evidence
+
+    async def tried(self, run: str, exchange: str, content: object, **headers: str) -> str:
+        """Post a request that does not become a part, and return the reason."""
+        found = await self._put(run, exchange, content, attempt="1", kind=REQUEST, headers=headers)
+        assert found.get("capture") != "stored", found
+        return str(found["reason"])
+
+    async def _put(
+        self, run: str, exchange: str, content: object, *, attempt: str, kind: str, headers: Mapping[str, str]
+    ) -> Any:
         number = self.sequences[run] = self.sequences.get(run, 0) + 1
-        body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        said = {name.replace("_", "-"): value for name, value in headers.items()}
         answer = await self.client.put(
             f"/v1/runs/{run}/exchanges/{exchange}/attempts/{attempt}/parts/{kind}",
-            content=body,
+            content=content if isinstance(content, bytes) else json.dumps(content).encode(),
             headers={
                 "Content-Type": "application/json",
                 **self.as_(Role.RUNTIME),
-                "Custody-Ticket": self.tickets[run],
+                **({"Custody-Ticket": self.tickets[run]} if self.tickets[run] else {}),
                 "Custody-Session": "agent-1",
                 "Custody-Sequence": str(number),
-                "Custody-Captured-At": (await self.stack.now()).isoformat(),
+                "Custody-Captured-At": datetime.now(UTC).isoformat(),
                 "Prefer": "wait=5",
-                **said,
+                **{name.replace("_", "-"): value for name, value in headers.items()},
             },
         )
-        found = answer.json()
-        if not answer.is_success:
-            return str(found["reason"])
-        assert found["capture"] == "stored", found
-        evidence: str = found["evidence"]
-        return evidence
+        return answer.json()
 
     async def say(self, run: str, exchange: str, attempt: str = "1", **state: Any) -> None:
         """Say how an attempt went."""
@@ -100,9 +116,9 @@ class Place:
         )
         assert answer.is_success, answer.text
 
-    async def close(self, run: str, last: int | None = None) -> None:
-        """Close a run and wait until it is."""
-        sessions = {"agent-1": last or self.sequences.get(run, 0)}
+    async def close(self, run: str, others: Mapping[str, int] | None = None) -> None:
+        """Close a run and wait until it is; `others` are further sessions, and how many each observed."""
+        sessions = {"agent-1": self.sequences.get(run, 0), **(others or {})}
         await self.call("POST", f"/v1/runs/{run}/close", Role.RUNTIME, json={"sessions": sessions})
 
         async def closed() -> bool:
@@ -135,6 +151,7 @@ async def planted(stack: Stack, api: Proc, console: Proc, client: httpx.AsyncCli
     await _hostile(place)
     await _few(place)
     await _gone(place)
+    await losses.planted(place)
     for run in ("flow-revoke", "flow-hold", "flow-erase", "flow-bare"):
         await place.declare(run, labels={"team": "flows"})
         sources = {"Custody_Sources": '"doc-live";v=1'} if run == "flow-revoke" else {}
@@ -159,7 +176,9 @@ async def _main(place: Place) -> None:
     place.parts["output"] = await place.post(
         MAIN, "plan", _said("Revenue by region, and what changed since October."), kind=OUTPUT
     )
-    await place.say(MAIN, "plan", dispatch="dispatched", settlement="completed", refs=[TRACE])
+    await place.say(
+        MAIN, "plan", dispatch="dispatched", settlement="completed", refs=[TRACE, RESPONSE, REQUEST_ID]
+    )
     for attempt, end in (("1", "failed"), ("2", "failed"), ("3", "completed")):
         await place.post(MAIN, "search", _searched(attempt), attempt=attempt)
         if attempt != "1":
@@ -168,10 +187,10 @@ async def _main(place: Place) -> None:
                 MAIN, "search", _streamed(cut=not whole), attempt=attempt, kind=OUTPUT,
                 Custody_Completeness="complete" if whole else "interrupted",
             )  # fmt: skip
-        await place.say(MAIN, "search", attempt, dispatch="dispatched", settlement=end)
+        await place.say(MAIN, "search", attempt, dispatch="dispatched", settlement=end, refs=[SHARED])
     await place.post(MAIN, "numbers", _ODD)
     await place.post(MAIN, "numbers", b'{"deep":' + b"[" * 3000 + b"]" * 3000 + b"}", kind=OUTPUT)
-    assert await place.post(MAIN, "large", {"messages": "m" * (300 << 10)}) == "part_too_large"
+    assert await place.tried(MAIN, "large", {"messages": "m" * (300 << 10)}) == "part_too_large"
     await place.post(MAIN, "large", _said("That was a long question."), kind=OUTPUT)
     await place.post(MAIN, "bytes", bytes(range(256)), Content_Type="application/octet-stream")
     place.sequences[MAIN] += 6
@@ -195,10 +214,11 @@ async def _hostile(place: Place) -> None:
 
 async def _few(place: Place) -> None:
     """Runs for the list: of several modes, and more than a page of them."""
-    await place.declare("quiet-temporary", mode="temporary")
+    await place.declare(TEMPORARY, mode="temporary")
     await place.declare("quiet-opted-out", content="opt_out")
-    for number in range(60):
+    for number in range(NIGHTLY):
         await place.declare(f"nightly-{number:02}", labels={"team": "batch"})
+        await place.say(f"nightly-{number:02}", "only", dispatch="dispatched", refs=[NIGHT])
     await place.post("nightly-59", "only", _asked("Is everything well?"))
     await place.close("nightly-59")
 

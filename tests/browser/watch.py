@@ -1,5 +1,6 @@
 """A browser that remembers what it asked for, what it refused, what scripts complained of; and looks at pages."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ document.addEventListener("securitypolicyviolation", (event) =>
   window.refused.push(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`));
 """
 
+_TOKEN: Final = re.compile('name="csrf" value="([0-9a-f]+)"')
+_SEE_OTHER: Final = 303
 _HERE: Final = Path(__file__).parent
 _BEYOND: Final = (_HERE / "beyond.js").read_text()
 _CRAMPED: Final = (_HERE / "cramped.js").read_text()
@@ -46,6 +49,14 @@ class Sight:
 
     async def text(self) -> str:
         return str(await self.page.locator("main").inner_text())
+
+    async def enter(self, key: str) -> None:
+        """Sign in without looking at it, in a session of its own."""
+        request, where = self.context.request, f"{self.origin}/sign-in"
+        token = _TOKEN.search(await (await request.get(where)).text())
+        assert token is not None
+        answer = await request.post(where, form={"csrf": token[1], "key": key, "next": ""}, max_redirects=0)
+        assert answer.status == _SEE_OTHER, (answer.status, await answer.text())
 
     async def sign_in(self, key: str, next_path: str = "") -> None:
         """Sign in as a person does."""

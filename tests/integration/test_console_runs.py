@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from policies.kinds import Role
+from store.commitments import lookup_hash
 from tests.support.duties import new_scope
 from tests.support.hall import Hall, hall
 
@@ -24,6 +25,35 @@ async def test_a_run_is_found_by_its_id_and_by_that_of_a_part(opened: Hall) -> N
         assert (answer.status_code, answer.headers["location"]) == (303, led)
     assert f'<option value="{run}">' in (await browser.get(f"/runs/suggest?q={run[:3]}")).text
     assert (await browser.get("/runs/find?q=nothing-like-it")).status_code == 404
+
+
+async def test_a_run_is_found_by_a_reference_that_attempts_carry(opened: Hall) -> None:
+    shelf = opened.desk.shelf
+    house, run = shelf.house, await shelf.house.declare()
+    one, several = (
+        lookup_hash(house.keyring.token_key("lookup"), "ref", run.scope, text)
+        for text in (b"trace-one", b"trace-several")
+    )
+    await shelf.persist([house.state(run, exchange=f"x-{n}", refs=[several]) for n in range(2)])
+    await shelf.persist([house.state(run, exchange="x-0", refs=[one])])
+    browser = await opened.enter(Role.REVIEWER)
+    alone = await browser.get("/runs/find?q=trace-one")
+    assert alone.headers["location"].startswith(f"/runs/{run.run}/exchanges/x-0/attempts/")
+    shown = await browser.get("/runs/find?q=trace-several")
+    assert shown.status_code == 200
+    assert all(f'href="/runs/{run.run}/exchanges/x-{n}/attempts/' in shown.text for n in range(2))
+    stranger = await opened.enter(Role.REVIEWER, await house.add_scope())
+    assert (await stranger.get("/runs/find?q=trace-one")).status_code == 404
+
+
+async def test_a_list_of_runs_leads_to_the_file_of_the_same_filters(opened: Hall) -> None:
+    run, _ = await opened.part(b"what was given")
+    browser = await opened.enter(Role.AUDITOR)
+    shown = await browser.get("/runs?outcome=stored&from=2020-01-01T00:00:00&reason=")
+    for form in ("csv", "jsonl"):
+        link = f"/lists/runs/{form}?from=2020-01-01T00%3A00%3A00&outcome=stored"
+        assert f'href="{link.replace("&", "&amp;")}"' in shown.text
+        assert run in (await browser.get(link)).text
 
 
 async def test_a_list_is_narrowed_by_its_address_and_shows_no_content(opened: Hall) -> None:
