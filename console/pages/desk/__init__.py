@@ -2,7 +2,7 @@
 
 from litestar import Router
 
-from console.pages.desk import erasures, holds, keys, overview, scopes, sources, watching
+from console.pages.desk import erasures, holds, keys, overview, queue, scopes, sources, watching
 
 router = Router(
     "/desk",
@@ -13,6 +13,7 @@ router = Router(
         *sources.HANDLERS,
         *holds.HANDLERS,
         *erasures.HANDLERS,
+        queue.show_queue,
         *watching.HANDLERS,
     ],
 )
