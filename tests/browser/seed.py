@@ -49,6 +49,7 @@ class Place:
     client: httpx.AsyncClient
     keys: dict[Role, str] = field(default_factory=dict)
     parts: dict[str, str] = field(default_factory=dict)
+    exports: dict[Role, str] = field(default_factory=dict)
     tickets: dict[str, str] = field(default_factory=dict)
     sequences: dict[str, int] = field(default_factory=dict)
 
@@ -158,6 +159,9 @@ async def planted(stack: Stack, api: Proc, console: Proc, client: httpx.AsyncCli
         place.parts[run] = await place.post(run, "x-1", _asked("Who was here?"), **sources)
         await place.post(run, "x-1", _said("Nobody."), kind=OUTPUT)
     await place.published()
+    for role in (Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR):
+        said = await place.call("POST", "/v1/exports", role, json={"runs": [MAIN, GONE]})
+        place.exports[role] = said["export_id"]
     return place
 
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from html import unescape
 from urllib.parse import urldefrag, urljoin, urlsplit
 
@@ -13,9 +14,10 @@ from console.app import ROUTERS
 
 # Addresses of one route that are looked at; among runs, exchanges and attempts there are more of a kind.
 A_FEW = 3
-# Where links lead that lead to no page of ours.
-NOWHERE = "nowhere"
 _LINK = re.compile(r'<a\b[^>]*\shref="([^"]+)"')
+_ANCHOR = re.compile(r'\shref="#([^"]+)"')
+_ID = re.compile(r'\sid="([^"]+)"')
+_REFUSED = 400
 _VALUE = r"[^/]+"
 
 
@@ -35,28 +37,48 @@ def route_of(path: str) -> str | None:
     return next((name for name, looks in routes().items() if looks.fullmatch(urlsplit(path).path)), None)
 
 
-async def walked(request: APIRequestContext, origin: str, *starts: str) -> dict[str, list[str]]:
-    """Return, by route, a few of the addresses to which links lead from here; only pages, never files to keep."""
-    found: dict[str, list[str]] = {}
+@dataclass
+class Walk:
+    """Where links lead, by route: pages, files to keep, and addresses that lead to none of ours."""
+
+    pages: dict[str, list[str]] = field(default_factory=dict)
+    files: dict[str, list[str]] = field(default_factory=dict)
+    nowhere: list[str] = field(default_factory=list)
+
+    def all_pages(self) -> list[str]:
+        return [path for paths in self.pages.values() for path in paths]
+
+
+async def walked(request: APIRequestContext, origin: str, *starts: str) -> Walk:
+    """Follow links from here to a few addresses of every route; each that is followed must lead to an answer."""
+    walk = Walk()
     queue, seen = list(starts), set(starts)
+    came_from = dict.fromkeys(starts, "the start")
     while queue:
         path = queue.pop(0)
         route = route_of(path)
         if route is None:
-            found.setdefault(NOWHERE, []).append(path)
+            walk.nowhere.append(path)
             continue
-        if not _wanted(found.setdefault(route, []), path):
+        if not _wanted([*walk.pages.get(route, []), *walk.files.get(route, [])], path):
             continue
         answer = await request.get(origin + path, max_redirects=0)
-        if "text/html" not in answer.headers.get("content-type", ""):
-            assert answer.status < 400, (path, answer.status)
+        assert answer.status < _REFUSED, (path, answer.status, came_from[path])
+        page = "text/html" in answer.headers.get("content-type", "")
+        (walk.pages if page else walk.files).setdefault(route, []).append(path)
+        if not page:
             continue
-        found[route].append(path)
         for link in _links(await answer.text(), path):
             if link not in seen:
                 seen.add(link)
+                came_from[link] = path
                 queue.append(link)
-    return {route: paths for route, paths in found.items() if paths}
+    return walk
+
+
+def anchors(text: str) -> set[str]:
+    """Return what a page leads to on itself, and has not."""
+    return {unescape(each) for each in _ANCHOR.findall(text)} - {unescape(each) for each in _ID.findall(text)}
 
 
 def _wanted(known: list[str], path: str) -> bool:
