@@ -1,0 +1,148 @@
+"""One core, two drivers: a generator asks for calls of the runtime's functions; a driver makes them.
+
+Promised: the core is the same for `drive` and `adrive`, whatever a function raises comes back into the core where it
+asked, and a core that has begun is driven to its end. Not promised: that a synchronous function can be interrupted; a
+limit of time ends only what is awaited.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A call of one of the runtime's functions; `to_the_end`: not broken off when its caller is cancelled."""
+
+    function: Callable[..., object]
+    arguments: tuple[object, ...]
+    timeout_s: float | None = None
+    to_the_end: bool = False
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait until something else in this process is over."""
+
+    until: Future[Any]
+
+
+Steps: TypeAlias = Generator[Ask | Wait, Any, Result]
+
+
+class MustBeAwaited(TypeError):
+    """A function of the runtime gave an awaitable where nothing awaits."""
+
+
+def ask(
+    function: Callable[..., object],
+    *arguments: object,
+    timeout_s: float | None = None,
+    to_the_end: bool = False,
+) -> Steps[Any]:
+    """Ask for one call, from within a core."""
+    return (yield Ask(function, arguments, timeout_s, to_the_end))
+
+
+def drive(steps: Steps[Result], error: BaseException | None = None) -> Result:
+    """Make the calls in this thread; an awaitable among them is refused by MustBeAwaited, thrown into the core."""
+    try:
+        return _driven(steps, error)
+    except BaseException as left:
+        # An interrupt between two lines of the driver: the core has yet to tidy up.
+        if inspect.getgeneratorstate(steps) == inspect.GEN_CLOSED:
+            raise
+        _driven(steps, left)
+        raise
+
+
+def _driven(steps: Steps[Result], error: BaseException | None) -> Result:
+    answer: object = None
+    while True:
+        try:
+            asked = steps.send(answer) if error is None else steps.throw(error)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return] # a generator's value is typed at its own end only
+        error = None
+        try:
+            answer = _called(asked)
+        except GeneratorExit:
+            # Thrown in as it is it would close the core, which then could not tidy up.
+            error = RuntimeError("a GeneratorExit came out of a function")
+        except BaseException as raised:  # noqa: BLE001 - thrown into the core, which raises it again
+            error = raised
+
+
+def _called(asked: Ask | Wait) -> object:
+    if isinstance(asked, Wait):
+        return asked.until.result()
+    answer = asked.function(*asked.arguments)
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise MustBeAwaited("this function must be awaited: use the asynchronous entry")
+    return answer
+
+
+async def adrive(steps: Steps[Result]) -> Result:
+    """Make the calls in this task, awaiting what must be; what is not awaitable is called as it is, on the loop."""
+    calls = _Calls()
+    answer: object = None
+    error: BaseException | None = None
+    while True:
+        try:
+            asked = steps.send(answer) if error is None else steps.throw(error)
+        except StopIteration as end:
+            result: Result = end.value
+            break
+        error = None
+        try:
+            answer = await calls.made(asked)
+        except GeneratorExit:
+            # The loop is gone and nothing can be awaited any more: the core tidies up as far as that goes.
+            with suppress(asyncio.CancelledError):
+                drive(steps, asyncio.CancelledError())
+            raise
+        except BaseException as raised:  # noqa: BLE001 - thrown into the core, which raises it again
+            error = raised
+    if calls.cancelled is not None:
+        raise calls.cancelled
+    return result
+
+
+class _Calls:
+    """The calls of one asynchronous drive, and the cancellation that had to wait for one of them."""
+
+    def __init__(self) -> None:
+        self.cancelled: asyncio.CancelledError | None = None
+
+    async def made(self, asked: Ask | Wait) -> object:
+        if isinstance(asked, Wait):
+            # Shielded: who stops waiting must not end what others wait for.
+            return await asyncio.shield(asyncio.wrap_future(asked.until))
+        answer = asked.function(*asked.arguments)
+        if not inspect.isawaitable(answer):
+            return answer
+        if asked.to_the_end:
+            return await self._to_the_end(answer, asked.timeout_s)
+        return await _awaited(answer, asked.timeout_s)
+
+    async def _to_the_end(self, awaitable: Awaitable[object], timeout_s: float | None) -> object:
+        task = asyncio.ensure_future(_awaited(awaitable, timeout_s))
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError as cancelled:
+                self.cancelled = cancelled
+        return task.result()
+
+
+async def _awaited(awaitable: Awaitable[object], timeout_s: float | None) -> object:
+    async with asyncio.timeout(timeout_s):
+        return await awaitable
