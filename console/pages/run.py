@@ -25,6 +25,8 @@ from store.services.run_views import GapItem, Overdue
 # As many attempts as a picture shows one by one.
 PAGE: Final = 40
 _GAPS: Final = 50
+# Of what waits, as much is named; the rest is counted.
+_MOST_QUEUED: Final = 20
 
 
 @get("/runs/{run:str}", guards=[reads()])
@@ -48,6 +50,7 @@ async def show_run(request: AnyRequest, run: FromPath[str]) -> Response[Any]:
         rows=rows,
         queued=[each for each in queued if (each.exchange, each.attempt) not in here],
         queue_known=known,
+        most_queued=_MOST_QUEUED,
         kinds=run_facts.KIND_WORDS,
         reasons=run_facts.reasons_of(found),
         sessions=run_facts.sessions_of(found.accounts, closed=found.run.state == "closed"),
@@ -80,6 +83,7 @@ async def show_exchange(request: AnyRequest, run: FromPath[str], exchange: FromP
         rows=rows,
         queued=[each for each in queued if each.exchange == exchange and each.attempt not in here],
         queue_known=known,
+        most_queued=_MOST_QUEUED,
         kinds=run_facts.KIND_WORDS,
         reasons=run_facts.reasons_of_rows(rows),
         links=asked.links(ways),
@@ -96,13 +100,15 @@ async def show_gaps(request: AnyRequest, run: FromPath[str]) -> Response[Any]:
     if asked.asked.cursor is None:
         late, known = await _waiting(request, who.reader.scope, run, opened.settings.overdue_after)
     how = Asked("oldest", _GAPS, asked.asked.cursor)
-    found = await opened.run_reads.gaps(who.reader, run, how, late)
+    found = await opened.run_reads.gaps(who.reader, run, how, late[:_MOST_QUEUED])
     return page(
         request,
         "run_gaps.html",
         run_id=run,
+        more_late=len(late[_MOST_QUEUED:]),
         gaps=[(gap, _words(gap), _numbers(gap), _teller(gap)) for gap in found.items],
         queue_known=known,
+        most_queued=_MOST_QUEUED,
         kinds=run_facts.KIND_WORDS,
         links={
             "previous": asked.link() if asked.asked.cursor else None,

@@ -23,6 +23,7 @@ from store.services.run_views import Overdue
 KIND_WORDS: Final[Mapping[Kind, str]] = {Kind.LOGICAL_REQUEST: "request", Kind.OBSERVABLE_OUTPUT: "output"}
 _SHAPES: Final = {state.name: legend_mark(state) for state in STATES}
 MOST_STRIPS: Final = 8
+MOST_SESSIONS: Final = 24
 NOTHING: Final = Markup("")
 Waiting = Mapping[tuple[str, str, Kind], datetime]
 
@@ -193,12 +194,18 @@ def reasons_of_rows(rows: Sequence[AttemptRow]) -> list[Why]:
 
 
 def sessions_of(accounts: Mapping[str, Account], *, closed: bool) -> list[SessionRow]:
-    """Return how the numbers of each session are accounted for; the first few have a picture."""
+    """Return how the numbers of sessions are accounted for; the first few have a picture.
+
+    Where there are many, those that are not stored whole come first, and the rest is left out.
+    """
+    shown = list(accounts.items())
+    if len(shown) > MOST_SESSIONS:
+        shown = sorted(shown, key=lambda each: each[1].whole)[:MOST_SESSIONS]
     return [
         SessionRow(
             name, account, *_verdict(account, closed=closed), _strip(name, account, drawn=at < MOST_STRIPS)
         )
-        for at, (name, account) in enumerate(accounts.items())
+        for at, (name, account) in enumerate(shown)
     ]
 
 

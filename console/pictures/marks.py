@@ -1,5 +1,6 @@
 """The small pieces that pictures are made of: escaped elements of SVG, and the shape of each state."""
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from markupsafe import Markup
@@ -52,6 +53,15 @@ def box(x: float, y: float, width: float, height: float, look: str, said: str = 
         round(height, 2),
         Markup("<title>{}</title>").format(said) if said else "",
     )
+
+
+def boxes(places: Iterable[Sequence[float]], look: str) -> Markup:
+    """Draw many filled rectangles (x, y, width, height) that look alike and have no words, as one path."""
+    drawn = []
+    for place in places:
+        x, y, width, height = (round(each, 2) for each in place)
+        drawn.append(f"M{x:g} {y:g}h{width:g}v{height:g}h{-width:g}z")
+    return Markup('<path class="{}" d="{}"/>').format(look, "".join(drawn)) if drawn else Markup("")
 
 
 def picture(

@@ -6,7 +6,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from console.pictures.marks import box, line, picture, text
+from console.pictures.marks import box, boxes, line, picture, text
 
 _WIDTH: Final = 480.0
 _COLUMNS: Final = 120
@@ -58,10 +58,10 @@ def strip(numbers: Numbers) -> Markup:
             )
             looks[first : end + 1] = [look] * (end + 1 - first)
     step = (_WIDTH - 20) / columns
-    pieces = [
-        box(10 + at * step, 20 - _TALL[look], max(step * (stop - at) - 0.8, 0.8), _TALL[look], look)
-        for at, stop, look in _together(looks)
-    ]
+    places: dict[str, list[tuple[float, float, float, float]]] = {}
+    for at, stop, look in _together(looks):
+        wide = max(step * (stop - at) - 0.8, 0.8)
+        places.setdefault(look, []).append((10 + at * step, 20 - _TALL[look], wide, _TALL[look]))
     ends = [
         line(10, 21, _WIDTH - 10, 21),
         text(10, 38, "1"),
@@ -70,7 +70,7 @@ def strip(numbers: Numbers) -> Markup:
     told = (
         f"numbers 1 to {numbers.last}; missing {said(numbers.missing)}; nobody told of {said(numbers.untold)}"
     )
-    body = Markup("").join([*pieces, *ends])
+    body = Markup("").join([*(boxes(each, look) for look, each in places.items()), *ends])
     return picture(_WIDTH, 44, body, "numbers", f"Session {numbers.session}", told)
 
 

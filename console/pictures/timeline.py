@@ -13,7 +13,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from console.pictures.marks import R, box, leading, line, mark, picture, text
+from console.pictures.marks import R, boxes, leading, line, mark, picture, text
 from console.pictures.states import STATES, State
 
 _LABEL_CHARACTERS: Final = 24
@@ -183,10 +183,19 @@ def _stretched(
         at = top + 16 if frame.above else top + lane / 2
         pieces += [line(0, top, frame.width, top), mark(state, 14, at), text(28, at + 4, name, "name")]
         room = lane - (30 if frame.above else 12)
-        for column, each in enumerate(stretches):
-            if each.get(state):
-                tall = max(each[state] / most * room, 2.0)
-                pieces.append(box(frame.left + column * step, floor - tall, step - 0.8, tall, state.look))
+        heights = [
+            max(each.get(state, 0) / most * room, 2.0) if each.get(state) else 0.0 for each in stretches
+        ]
+        pieces.append(
+            boxes(
+                (
+                    (frame.left + column * step, floor - tall, step - 0.8, tall)
+                    for column, tall in enumerate(heights)
+                    if tall
+                ),
+                state.look,
+            )
+        )
     body = Markup("").join(pieces)
     return picture(frame.width, height, body, f"timeline {frame.look}", "Timeline, condensed", told)
 

@@ -32,7 +32,7 @@ LIVES_S: Final = 24 * 3600.0
 # Bundles that one process makes at a time: each may hold some megabytes, and a thread.
 AT_ONCE: Final = 2
 # Of the exports of a key, the last so many are shown.
-MOST_SHOWN: Final = 100
+MOST_SHOWN: Final = 50
 
 
 @dataclass(frozen=True, slots=True)

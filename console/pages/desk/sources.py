@@ -19,7 +19,7 @@ _BAD: Final = 400
 _CONFLICT: Final = 409
 _FIELDS: Final = ("source", "earlier", "audience", "nobody")
 _DONE: Final = frozenset({"added", "revoked", "restored", "withdrawn", "readable"})
-_MOST_VERSIONS: Final = 200
+_MOST_VERSIONS: Final = 100
 _MOST_VERSION: Final = 2**31 - 1
 
 
