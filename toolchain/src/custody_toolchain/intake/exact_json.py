@@ -1,0 +1,202 @@
+"""JSON, strictly: one value, each key once, numbers that keep their value, and no depth that could end a stack.
+
+Integers are exact, up to 64 digits. A number too large for a double becomes a `Decimal`, up to an exponent of 999.
+"""
+
+import json
+import re
+from decimal import Decimal
+from itertools import accumulate
+from math import inf
+from typing import Any, Final
+
+from custody_toolchain.intake.bounds import Limits
+from custody_toolchain.intake.results import Refused
+from custody_toolchain.intake.words import Boundary, Why
+
+_MOST_DIGITS: Final = 64
+_MOST_EXPONENT: Final = 999
+
+_SPACE: Final = re.compile(r"[ \t\r\n]*+")
+# A string as far as it goes, or a bracket. It never fails behind a quote, hence no place is looked at twice.
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\(?:.|\Z)[^"\\]*+)*+(?:"|\Z)|[\[\]{}]', re.DOTALL)
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_BEGUN: Final = re.compile(
+    r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|[+-]?\.|\.|[eE][+-]?|\\(?:u[0-9a-fA-F]{0,3})?|u[0-9a-fA-F]{0,3})\Z"
+)
+_KEPT: Final = b"[]{}"
+_OTHERS: Final = bytes(byte for byte in range(256) if byte not in _KEPT)
+_OPENS: Final = bytes(1 if byte in b"[{" else 0 for byte in range(256))
+_STEP: Final = (-1, 1)
+
+
+def value_of(text: str, limits: Limits) -> Any:
+    """Return the one JSON value that a text is; Refused if it is anything else."""
+    check_depth(text, limits.depth)
+    try:
+        value = _decoder.decode(text)
+    except json.JSONDecodeError as error:
+        raise Refused(Why.CUT if _is_cut(text, error) else Why.NOT_JSON, at=error.pos) from None
+    if may_hold_halves(text):
+        check_values(value, limits)
+    return value
+
+
+def may_hold_halves(text: str) -> bool:
+    """Tell whether an escape in it could be half of a surrogate pair, so that decoded values are to be checked."""
+    return _HALF.search(text) is not None
+
+
+def value_at(text: str, at: int) -> tuple[Any, int]:
+    """Return the JSON value that begins at a place, and where it ends. The caller has checked the depth of the text."""
+    try:
+        value, end = _decoder.raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        raise Refused(Why.CUT if _is_cut(text, error) else Why.NOT_JSON, at=error.pos) from None
+    return value, end
+
+
+def value_within(text: str, at: int, stop: int, limits: Limits) -> tuple[Any, int]:
+    """Return the JSON value that begins at `at`, and where it ends, if no more than space is between that and `stop`.
+
+    Where `stop`, a closing mark, is inside a string of the value, the value ends behind it.
+    """
+    piece = text[at:stop]
+    try:
+        return value_of(piece, limits), stop
+    except Refused as refused:
+        if refused.why is not Why.CUT:
+            raise refused.within(Boundary.ARGUMENTS, offset=at) from None
+    end = end_of(text, at, limits)
+    try:
+        return value_of(text[at:end], limits), end
+    except Refused as refused:
+        raise refused.within(Boundary.ARGUMENTS, offset=at) from None
+
+
+def end_of(text: str, at: int, limits: Limits) -> int:
+    """Return where the object or list that begins at `at` ends: only brackets and strings are looked at."""
+    depth = 0
+    for found in _TOKEN.finditer(text, at):
+        first = text[found.start()]
+        if first in "[{":
+            depth += 1
+            if depth > limits.depth:
+                raise Refused(Why.TOO_DEEP, Boundary.ARGUMENTS, at=found.start())
+        elif first in "]}":
+            depth -= 1
+            if depth <= 0:
+                return found.end()
+    raise Refused(Why.CUT, Boundary.ARGUMENTS, at=len(text))
+
+
+def check_depth(text: str, most: int) -> None:
+    """Refuse a text whose objects and lists are nested deeper than that, without nesting anything."""
+    if text.count("[") + text.count("{") <= most:
+        return
+    # Pairs of backslashes first, then escaped quotes: what is left of quotes opens and closes strings. Where a text is
+    # no JSON this may go wrong only behind the place at which a decoder stops.
+    bare = text.replace("\\\\", "").replace('\\"', "")
+    outside = "".join(bare.split('"')[::2]).encode("utf-8", "surrogatepass")
+    brackets = outside.translate(_OPENS, _OTHERS)
+    if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > most:
+        raise Refused(Why.TOO_DEEP)
+
+
+def check_values(value: object, limits: Limits) -> None:
+    """Refuse a decoded value that could not have come from strict JSON: level by level, hence without recursion."""
+    level: list[Any] = [value]
+    for _ in range(limits.depth + 1):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return
+    raise Refused(Why.TOO_DEEP)
+
+
+def space_end(text: str, at: int) -> int:
+    """Return where what is no space begins."""
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()
+
+
+def _inside(value: Any) -> Any:
+    """Check one value; return what is in it."""
+    kind = type(value)
+    if kind is dict:
+        for key in value:
+            _check(key, str)
+            _check_text(key)
+        return value.values()
+    if kind is list or kind is tuple:
+        return value
+    if kind is str:
+        _check_text(value)
+    elif kind is float or kind is int:
+        _check_number(value)
+    elif value is not None and kind is not bool:
+        _check(value, Decimal)
+    return ()
+
+
+def _check(value: object, kind: type) -> None:
+    if type(value) is not kind:
+        raise Refused(Why.WRONG_TYPE)
+
+
+def _check_number(value: float) -> None:
+    if isinstance(value, int):
+        if value.bit_length() > _MOST_BITS:
+            raise Refused(Why.NUMBER_OUT_OF_RANGE)
+    elif not -inf < value < inf:
+        raise Refused(Why.NOT_A_NUMBER)
+
+
+def _check_text(text: str) -> None:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Refused(Why.LONE_SURROGATE) from None
+
+
+def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
+    """Tell a text that only ended too early from one that is wrong."""
+    if error.msg.startswith("Unterminated string"):
+        return True
+    if error.msg.startswith("Extra data"):
+        return False
+    at = space_end(text, error.pos)
+    return at >= len(text) or _BEGUN.match(text, at) is not None
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise Refused(Why.DUPLICATE_KEY)
+    return made
+
+
+def _int(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise Refused(Why.NUMBER_OUT_OF_RANGE, length=len(digits))
+    return int(digits)
+
+
+def _float(digits: str) -> float | Decimal:
+    value = float(digits)
+    if -inf < value < inf:
+        return value
+    exact = Decimal(digits)
+    if len(digits) > _MOST_DIGITS or exact.adjusted() > _MOST_EXPONENT:
+        raise Refused(Why.NUMBER_OUT_OF_RANGE, length=len(digits))
+    return exact
+
+
+def _constant(word: str) -> Any:
+    raise Refused(Why.NOT_A_NUMBER, length=len(word))
+
+
+_MOST_BITS: Final = (10**_MOST_DIGITS).bit_length()
+_decoder: Final = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_int=_int, parse_float=_float, parse_constant=_constant
+)

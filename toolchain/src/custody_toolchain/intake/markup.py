@@ -1,0 +1,131 @@
+"""Calls that a model spelled out in a text: the whole batch, or nothing.
+
+Three layers: `boundaries` finds where a batch may stand, a state machine for each dialect reads its calls, names and
+parameters, and a JSON decoder reads objects. A batch is the last thing in its text.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from custody_toolchain.intake import dsml, tags, tokens
+from custody_toolchain.intake.boundaries import (
+    DIALECTS,
+    Family,
+    Opening,
+    ends_at,
+    first_place,
+    next_opening,
+    only_fence,
+    opening_at,
+)
+from custody_toolchain.intake.bounds import Limits
+from custody_toolchain.intake.exact_json import space_end
+from custody_toolchain.intake.plans import actions_of
+from custody_toolchain.intake.reading import Reading, Types
+from custody_toolchain.intake.results import Action, Refused
+from custody_toolchain.intake.words import Boundary, Dialect, Source, Truncated, Why
+
+ELSEWHERE: Final = "markup-elsewhere"
+NOT_PERMITTED: Final = "markup-not-permitted"
+
+
+_TAGS: Final = frozenset({Family.TOOL_CALL, Family.FUNCTION})
+_BLOCKS: Final[dict[Family, Callable[[Reading, int], int]]] = {
+    Family.TOOL_CALL: tags.tool_call,
+    Family.FUNCTION: tags.function,
+    Family.MISTRAL: tokens.mistral,
+    Family.LLAMA: tokens.llama,
+    Family.KIMI: tokens.kimi,
+    Family.DEEPSEEK: tokens.deepseek,
+    Family.DSML: dsml.batch,
+}
+
+
+class Found(NamedTuple):
+    """What a text holds: a batch or nothing, and remarks."""
+
+    actions: tuple[Action, ...]
+    notes: tuple[str, ...]
+
+
+def batch_in(
+    text: str, dialects: frozenset[Dialect], limits: Limits, types: Types, *, complete: bool, alone: bool
+) -> Found:
+    """Return the batch that a checked text ends with; Refused where one begins that is not whole."""
+    fenced = only_fence(text) if Dialect.JSON_BLOCK in dialects else None
+    if fenced is not None:
+        return _fenced(text, fenced, limits, complete=complete)
+    notes: dict[str, None] = {}
+    place = first_place(text)
+    opening = None if place is None else _next_permitted(text, place, dialects, notes)
+    if opening is None:
+        return Found((), tuple(notes))
+    if not complete:
+        raise Refused(Why.CUT, Boundary.TEXT, at=len(text))
+    if alone and text[place : opening.start].strip():
+        return Found((), (*notes, ELSEWHERE))
+    reading = Reading(text, dialects, limits, types)
+    end = _run(reading, opening)
+    if ends_at(text, end):
+        return Found(tuple(reading.actions), tuple(notes))
+    # Text follows: what was read is an example or a quotation. If another batch follows, nobody knows which is meant.
+    again = _next_permitted(text, end, dialects, notes)
+    if again is not None:
+        raise Refused(Why.AMBIGUOUS, Boundary.TEXT, at=again.start)
+    return Found((), (*notes, ELSEWHERE))
+
+
+def _next_permitted(
+    text: str, at: int, dialects: frozenset[Dialect], notes: dict[str, None]
+) -> Opening | None:
+    while (opening := next_opening(text, at)) is not None:
+        if DIALECTS[opening.family] & dialects:
+            return opening
+        notes[NOT_PERMITTED] = None
+        at = opening.end
+    return None
+
+
+def _run(reading: Reading, opening: Opening) -> int:
+    """Read a block and those that follow it at once; return where the last one ends."""
+    first, text = opening.family, reading.text
+    while True:
+        end = _BLOCKS[opening.family](reading, opening.start)
+        after = opening_at(text, space_end(text, end))
+        if after is None or not DIALECTS[after.family] & reading.dialects:
+            return end
+        if not _goes_on(first, after.family):
+            raise reading.refused(Why.AMBIGUOUS, Boundary.BLOCK, after.start)
+        opening = after
+
+
+def _goes_on(first: Family, after: Family) -> bool:
+    if first in _TAGS:
+        return after in _TAGS
+    return after is first is Family.MISTRAL
+
+
+def _fenced(text: str, inside: tuple[int, int], limits: Limits, *, complete: bool) -> Found:
+    """Read the plan in a fence that is all of a text."""
+    if not complete:
+        raise Refused(Why.CUT, Boundary.TEXT, at=len(text))
+    begin, end = inside
+    try:
+        plan = actions_of(text[begin:end], limits, Truncated.REFUSE)
+    except Refused as refused:
+        raise refused.within(Boundary.PLAN, offset=begin) from None
+    return Found(tuple(_moved(action, begin) for action in plan.actions), ())
+
+
+def _moved(action: Action, by: int) -> Action:
+    begin, end = action.span or (0, 0)
+    return Action(
+        ordinal=action.ordinal,
+        name=action.name,
+        arguments=action.arguments,
+        source=Source.MARKUP,
+        call_id=action.call_id,
+        dialect=Dialect.JSON_BLOCK,
+        span=(begin + by, end + by),
+        opaque=action.opaque,
+    )
