@@ -27,7 +27,7 @@ async def running(database_url: str, redis_url: str, keys_dir: Path) -> AsyncIte
         yield opened
 
 
-async def page_of(running: Running, path: str = "/desk/queue") -> str:
+async def page_of(running: Running, path: str = "/desk/queue?window=1h") -> str:
     """The page, as an operator of the whole store gets it."""
     answer = await (await running.signed_in(Role.OPERATOR)).get(path)
     assert answer.status_code == 200, answer.text
@@ -44,7 +44,7 @@ async def test_where_nothing_was_noted_in_the_window_it_says_since_when_there_is
     running: Running, database_url: str
 ):
     await execute(database_url, NOTED, 100, 120)
-    hour, day = await page_of(running), await page_of(running, "/desk/queue?window=24h")
+    hour, day = await page_of(running), await page_of(running, "/desk/queue")
     assert "Nothing was noted in this time. The first that is kept is of <time" in hour
     assert "over-time for-wide" not in hour
     assert day.count("over-time for-wide") == 3
@@ -54,7 +54,7 @@ async def test_it_is_drawn_told_and_listed_and_the_window_is_in_the_address(
     running: Running, database_url: str
 ):
     await execute(database_url, NOTED, 1, 30)
-    shown = await page_of(running, "/desk/queue?window=1h")
+    shown = await page_of(running)
     assert 'aria-label="Waiting: at most 6, last 6; 1 gap, between ' in shown
     assert 'aria-label="Oldest waited: at most 0.5 s, last 0.5 s; 1 gap, between ' in shown
     assert 'aria-label="Refused: Capacity exceeded: 58"' in shown

@@ -48,6 +48,6 @@ async def _over_time(opened: Services, window: Window) -> dict[str, Any]:
 
 def _window(request: AnyRequest) -> Window:
     try:
-        return Window(request.query_params.get("window", Window.HOUR))
+        return Window(request.query_params.get("window", Window.DAY))
     except ValueError:
         raise Malformed(detail=f"window is one of {', '.join(Window)}") from None
