@@ -17,8 +17,8 @@ WINDOWS = {"1h": "1 hour", "24h": "24 hours", "7d": "7 days"}
 # A week in which now and then far too much waits, with refusals that go with it, and with two times without notes.
 WEEK = """
 INSERT INTO queue_depths (minute, parts, notes, bytes_class, oldest_s, counts, queue)
-SELECT date_trunc('minute', now(), 'UTC') - n * interval '1 minute', parts, parts / 9, 1048576 * CASE WHEN parts > 400 THEN 16 ELSE 1 END,
-       CASE WHEN parts > 400 THEN 37.5 ELSE 0.02 * parts END,
+SELECT date_trunc('minute', now(), 'UTC') - n * interval '1 minute', parts, parts / 9,
+       CASE WHEN parts > 400 THEN 16777216 ELSE 1048576 END, CASE WHEN parts > 400 THEN 37.5 ELSE 0.02 * parts END,
        jsonb_build_object('capacity_exceeded', 100 * greatest(0, 40 - n) + 9 * (10080 - n) / 60 + 700 * (n < 2000)::int,
                           'content_opt_out', (10080 - n) / 7, 'part_too_large', (10080 - n) / 311),
        CASE WHEN n > 9000 THEN 'one' ELSE 'two' END

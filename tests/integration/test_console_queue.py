@@ -70,8 +70,12 @@ async def test_it_is_drawn_told_and_listed_and_the_window_is_in_the_address(
 
 
 async def test_what_was_refused_in_a_gap_is_told_beside_the_picture(running: Running, database_url: str):
-    await execute(database_url, NOTED, 1, 5)
-    await execute(database_url, NOTED, 25, 30)
+    await execute(database_url, NOTED, 1, 30)
+    await execute(
+        database_url,
+        "DELETE FROM queue_depths AS d USING (SELECT max(minute) AS last FROM queue_depths) AS ends"
+        " WHERE last - d.minute BETWEEN interval '5 minutes' AND interval '23 minutes'",
+    )
     shown = await page_of(running)
     assert re.search(
         "While nothing was noted, Custody refused 40 . Capacity exceeded\\. When, is not known", shown
