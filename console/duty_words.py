@@ -42,7 +42,7 @@ def ended(duty: DutyStanding) -> Ended:
     word, *counts = said.split(" ")
     if word == OK:
         return Ended(
-            "done", "good", [f"{count} {name.replace('_', ' ')}" for name, _, count in _pairs(counts)]
+            "done", "good", [f"{name.replace('_', ' ')} {count}" for name, _, count in _pairs(counts)]
         )
     if word == "failed:":
         return Ended("failed", "bad", [" ".join(counts)])

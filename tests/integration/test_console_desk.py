@@ -323,8 +323,8 @@ async def test_everything_that_is_done_at_the_desk_is_recorded_with_its_purpose_
     assert (await recorded(running, one))[before:] == [(each, "ticket 7") for each in done]
     for watcher in (browser, auditor):
         shown = (await watcher.get("/desk/actions")).text
-        for each in done:
-            assert f"{action_words.ACTIONS[each]}<br>" in shown
+        for action in done:
+            assert f"{action_words.ACTIONS[action]}<br>" in shown
         assert shown.count('"Purpose">ticket 7<') == len(done)
         # As the forms take it, so that it can be looked for.
         assert hold in shown
@@ -382,7 +382,7 @@ async def test_every_duty_has_its_words(running: Running):
     ("said", "word", "level", "what"),
     [
         ("ok", "done", "good", []),
-        ("ok made=73 held_over=1", "done", "good", ["73 made", "1 held over"]),
+        ("ok made=73 held_over=1", "done", "good", ["made 73", "held over 1"]),
         ("failed: store_unavailable", "failed", "bad", ["store_unavailable"]),
         ("failed: lease lost", "failed", "bad", ["lease lost"]),
         ("skipped: locked", "skipped: locked", "warn", []),

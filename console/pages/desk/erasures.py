@@ -28,6 +28,7 @@ _NONE_OF: Final = {
 }
 _NO_EVIDENCE: Final = "an evidence reference is a UUID, as on the page of a part"
 _ASKS_FOR: Final = "say of what it is"
+_NEEDED: Final = "a part by its name needs it"
 
 
 class _NoErasure(Exception):
@@ -157,6 +158,9 @@ def _named(form: Filled, faults: dict[str, str]) -> Named:
 
 def _told(faults: dict[str, str], name: str, text: str, read: Any) -> str:
     """Read one field; what is wrong with it is noted, so that all of them are told at once."""
+    if not text:
+        faults[name] = _NEEDED
+        return text
     try:
         return str(read(text))
     except Malformed as fault:

@@ -16,6 +16,7 @@ from store.ids import ScopeId
 from store.services.keys import KeyBook
 
 _RECENT = 20
+_MOST_REASONS = 5
 
 
 @get("/", guards=[operates()])
@@ -45,6 +46,7 @@ async def overview(request: AnyRequest) -> Response[Any]:
         deferred=sum(row.state == "deferred" for row in open_erasures),
         recent=_RECENT,
         unconfirmed=await _unconfirmed(opened.keys, scope),
+        most_reasons=_MOST_REASONS,
         reasons=[(Reason(word), count) for word, count in reasons.most_common()],
     )
 

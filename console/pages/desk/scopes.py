@@ -34,6 +34,10 @@ _NUMBERS: Final = frozenset(
         "sampling", "share", "limits.run_parts", "waiting.run_parts", "waiting.run_notes", "waiting.parts",
     }
 )  # fmt: skip
+_CONTENT: Final = {
+    Content.ALLOW: "allow: it is taken",
+    Content.OPT_OUT: "opt_out: it is not looked at",
+}
 _NO_JSON: Final = "is not a JSON document, or names something twice"
 
 
@@ -176,7 +180,7 @@ def _editor(
         form=Filled(policy_words.flat(draft.document), of_form),
         ticked=draft.document.get("kinds", []),
         kinds=list(Kind),
-        content=[(each.value, each.value) for each in Content],
+        content=[(each.value, said) for each, said in _CONTENT.items()],
         limits=[name for name in policy_words.NAMES if name.startswith(("limits.", "waiting.", "share"))],
         names=policy_words.NAMES,
         draft=draft,
