@@ -4,16 +4,16 @@ import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
-import asyncpg
 import pytest
 
 from store.tables import load
 from store.tables.pages import MOST_RUNS, OFFERED
 from tests.support import factories
 from tests.support.duties import execute
+from tests.support.plans import Seeded, most_rows, planned
+from tests.support.plans import scans as whole_reads
 from tests.support.seeding import seed
 
 PARTS = 20_000
@@ -28,62 +28,17 @@ BIG = ("parts", "attempts", "bodies", "gaps")
 pytestmark = pytest.mark.timeout(120)
 
 
-class Seeded:
-    """A connection of the service's role to a database with many rows, all its plans generic as they are in use."""
-
-    def __init__(self, url: str, connection: asyncpg.Connection, scope: UUID) -> None:
-        self.url = url
-        self.connection = connection
-        self.scope = scope
-
-    async def plan(self, sql: str, *arguments: Any) -> str:
-        written = ", ".join(literal(argument) for argument in arguments)
-        await self.connection.execute(f"PREPARE looked_at AS {sql}")
-        try:
-            rows = await self.connection.fetch(
-                f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF) EXECUTE looked_at({written})"
-            )
-        finally:
-            await self.connection.execute("DEALLOCATE looked_at")
-        return "\n".join(row[0] for row in rows)
-
-
-def literal(value: Any) -> str:
-    if isinstance(value, list):
-        return f"ARRAY[{', '.join(literal(each) for each in value)}]::uuid[]"
-    if isinstance(value, bytes):
-        return f"'\\x{value.hex()}'"
-    return str(value) if isinstance(value, (int, bool)) else f"'{value}'"
-
-
-def scans(plan: str) -> list[str]:
-    """Every whole read of a table that grows with the number of parts."""
-    return [
-        line.strip() for line in plan.splitlines() if re.search(rf"Seq Scan on ({'|'.join(BIG)})\b", line)
-    ]
-
-
-def most_rows(plan: str) -> float:
-    """The most rows that any step of the plan gave out, over all its loops."""
-    found = re.findall(r"actual rows=([\d.]+) loops=(\d+)", plan)
-    assert found, plan
-    return max(float(rows) * int(loops) for rows, loops in found)
-
-
 @pytest.fixture
 async def seeded(database_url: str, keys_dir: Path) -> AsyncIterator[Seeded]:
     async with factories.house(database_url, keys_dir) as house:
         await seed(database_url, house.scope, PARTS)
-        connection = await asyncpg.connect(
-            database_url,
-            server_settings={
-                "role": "custody_service",
-                "plan_cache_mode": "force_generic_plan",
-                "jit": "off",
-            },
-        )
-        yield Seeded(database_url, connection, house.scope)
-        await connection.close()
+        async with planned(database_url, house.scope) as opened:
+            yield opened
+
+
+def scans(plan: str) -> list[str]:
+    """Every whole read of a table that grows with the number of parts."""
+    return whole_reads(plan, BIG)
 
 
 async def test_every_offered_filter_set_finds_its_keys_by_the_index_that_it_names(seeded):
