@@ -1,12 +1,22 @@
 """A runtime's own pieces, in memory, that write down each call and fail where a test wants it."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from custody_toolchain.facts import Fact, StageFact
-from custody_toolchain.tools import ALLOW, Action, Call, Owner, Receipt, Settlement, Tool, ToolHost, Turn
+from custody_toolchain.tools import (
+    ALLOW,
+    Action,
+    Call,
+    Owner,
+    Receipt,
+    Refuse,
+    Settlement,
+    Tool,
+    ToolHost,
+    Turn,
+)
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -30,8 +40,8 @@ class Runtime:
         self.answers: dict[str, Any] = {}
         self.kept: dict[tuple[str, str], Receipt] = {}
         self.saved: list[Receipt] = []
-        self.reserved: list[str] = []
-        self.closed: Counter[str] = Counter()
+        # Which reservations were made and closed, in turn; a second closing would be one too many.
+        self.book: list[tuple[str, str]] = []
         self.executed: list[Call] = []
         self.settlements: list[Settlement] = []
         self.facts: list[Fact] = []
@@ -82,8 +92,15 @@ class Runtime:
 
     @property
     def balanced(self) -> bool:
-        """Whether each reservation was closed once, and nothing else was."""
-        return self.closed == Counter(self.reserved)
+        """Whether each reservation was closed once, before it was made again; also one that may have been made."""
+        for reservation in {reservation for _, reservation in self.book}:
+            turns = [what for what, which in self.book if which == reservation]
+            if turns != ["made", "closed"] * (len(turns) // 2):
+                return False
+        return True
+
+    def is_open(self, reservation: str) -> bool:
+        return [what for what, which in self.book if which == reservation][-1:] == ["made"]
 
 
 class _Receipts:
@@ -104,22 +121,20 @@ class _Reservations:
         self.reserve = runtime.does("reserve", lambda reservation, _: _allowed(runtime, reservation))
 
         def settle(settlement: Settlement) -> None:
-            runtime.closed[settlement.reservation] += 1
+            runtime.book.append(("closed", settlement.reservation))
             runtime.settlements.append(settlement)
 
         def release(reservation: str) -> None:
-            runtime.closed[reservation] += 1
+            runtime.book.append(("closed", reservation))
 
         self.settle = runtime.does("settle", settle)
         self.release = runtime.does("release", release)
-        self.is_open = runtime.does(
-            "is_open", lambda reservation: reservation in runtime.reserved and not runtime.closed[reservation]
-        )
+        self.is_open = runtime.does("is_open", runtime.is_open)
 
 
 def _allowed(runtime: Runtime, reservation: str) -> Any:
-    if "reserve" not in runtime.answers:
-        runtime.reserved.append(reservation)
+    if not isinstance(runtime.answers.get("reserve"), Refuse):
+        runtime.book.append(("made", reservation))
     return ALLOW
 
 

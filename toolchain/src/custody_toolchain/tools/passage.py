@@ -40,6 +40,7 @@ from custody_toolchain.tools.values import Frozen, Json, NotJson, copied, frozen
 Hook: TypeAlias = Callable[[Any], Any]
 
 ADMITTED: Final = Step(Status.ADMITTED)
+_MOST_TRIES: Final = 3
 _STOPPED: Final = {Status.REFUSED, Status.FAILED, Status.TIMED_OUT, Status.CANCELLED}
 
 
@@ -98,7 +99,8 @@ class Passage:
         self._telling = telling
         self._anew = anew
         self._prior: Receipt | None = None
-        self._open_reservation: str | None = None
+        # What has yet to be settled or released, and the receipt that says which; None: the one in the making.
+        self._open: tuple[str, Receipt | None] | None = None
         self._raw: Any = None
         self._cause: BaseException | None = None
         self._persisted = False
@@ -123,7 +125,11 @@ class Passage:
             except Unusable as unusable:
                 return (yield from self._ended(unusable))
         finally:
-            self._with.lanes.leave(key, holder)
+            try:
+                # Only if an interrupt came so early that nothing further in could do it.
+                yield from self._settle()
+            finally:
+                self._with.lanes.leave(key, holder)
 
     def _inside(self) -> Steps[Outcome]:
         self._prior = yield from self._load()
@@ -199,8 +205,8 @@ class Passage:
             self._cause = error
             raise Unusable(Stage.REPLAY, _failed("reservations_unavailable", retryable=True)) from error
         if is_open is True:
-            self._open_reservation = reservation
-            yield from self._settle(prior)
+            self._open = (reservation, prior)
+            yield from self._settle()
 
     def _may_execute_again(self, prior: Receipt) -> None:
         if not prior.finished and not self._anew and not (self._tool is not None and self._tool.repeatable):
@@ -287,25 +293,28 @@ class Passage:
             finally:
                 yield from self._save()
         finally:
-            yield from self._settle(self._receipt)
+            yield from self._settle()
 
     def _reserve(self, execution: int) -> Steps[bool]:
         if self._owner.reservations is None:
             return True
         reservation = fact_id("reservation", self._turn.run, self._action.id, execution)
         self._note(reservation_id=reservation)
-        # From here on it may be reserved, also if the owner raises: then it is released.
-        self._open_reservation = reservation
         call = self._call(frozen(self._receipt.effective_arguments))
         try:
             step = _decided(
-                (yield from ask(self._owner.reservations.reserve, reservation, call)), "reservation_failed"
+                (
+                    yield from ask(
+                        self._once(self._owner.reservations.reserve, (reservation, None)), reservation, call
+                    )
+                ),
+                "reservation_failed",
             )
         except Exception as error:  # noqa: BLE001 - the owner's failure is told as one, never as a yes
             self._cause = error
             step = _failed("reservation_failed")
         if step.status is Status.REFUSED:
-            self._open_reservation = None
+            self._open = None
         reserved = step.status is Status.ADMITTED
         step = Step(Status.RESERVED) if reserved else step
         self._note(reservation=step)
@@ -445,26 +454,55 @@ class Passage:
             # The oldest; what is left of it is its mark, and that says that its outcome is unknown.
             kept.pop(next(iter(kept)), None)
 
-    def _settle(self, receipt: Receipt) -> Steps[None]:
-        """Settle what was started, release what was not: called once for each reservation, whatever comes of it."""
-        reservation, self._open_reservation = self._open_reservation, None
+    def _settle(self) -> Steps[None]:
+        """Settle what was started, release what was not: the owner is asked once for each reservation.
+
+        An interrupt before it is asked does not keep it from being asked; after that, nothing is tried twice.
+        """
+        interrupt: BaseException | None = None
+        for _ in range(_MOST_TRIES):
+            if self._open is None:
+                break
+            try:
+                yield from self._close(*self._open)
+            except BaseException as error:  # noqa: BLE001 - raised again as soon as the owner was asked
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+    def _close(self, reservation: str, prior: Receipt | None) -> Steps[None]:
         reservations = self._owner.reservations
-        if reservation is None or reservations is None:
+        if reservations is None:
+            self._open = None
             return
+        receipt = self._receipt if prior is None else prior
         known: dict[str, Any] = {"execution": receipt.executions or None}
         try:
             if receipt.execution is None:
-                yield from ask(reservations.release, reservation, to_the_end=True)
-                self._telling.tell(Stage.RESERVATION, Step(Status.RELEASED), **known)
+                yield from ask(self._once(reservations.release, None), reservation, to_the_end=True)
+                step = Step(Status.RELEASED)
             else:
-                yield from ask(reservations.settle, _settlement(reservation, receipt), to_the_end=True)
-                self._telling.tell(Stage.RESERVATION, Step(Status.SETTLED), **known)
-        except BaseException as error:
-            # Whether it took effect is the owner's to find out: here it is not tried twice.
+                settlement = _settlement(reservation, receipt)
+                yield from ask(self._once(reservations.settle, None), settlement, to_the_end=True)
+                step = Step(Status.SETTLED)
+        except Exception as error:  # noqa: BLE001 - whether it took effect is the owner's to find out
+            self._cause = error
             step = _failed("settlement_failed")
-            yield from self._told(Stage.RESERVATION, step, to_the_end=True, **known)
-            if not isinstance(error, Exception):
-                raise
+        yield from self._told(Stage.RESERVATION, step, to_the_end=True, **known)
+
+    def _once(
+        self, function: Callable[..., Any], open_then: tuple[str, Receipt | None] | None
+    ) -> Callable[..., Any]:
+        """Return the function, noting what is open in the same moment in which it is called.
+
+        One that reserves and raises may have reserved; one that closes and raises is not called again.
+        """
+
+        def note() -> None:
+            self._open = open_then
+
+        # One expression, of which `note` gives nothing: no interrupt comes between the note and the call.
+        return lambda *given: note() or function(*given)  # type: ignore[func-returns-value,redundant-expr]
 
     # What all of them need
 
