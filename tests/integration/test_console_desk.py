@@ -422,3 +422,18 @@ def answering(days: list[Day]) -> Any:
 def test_every_field_of_a_policy_says_for_whom_it_changes():
     assert set(_EFFECTS) == set(NAMES) == set(flat(ScopePolicy().to_document()))
     assert changes(ScopePolicy(), ScopePolicy()) == []
+
+
+async def test_an_operator_of_the_whole_store_opens_every_page_or_is_led_to_choose_a_scope(running: Running):
+    scope = await running.scope("one")
+    theirs = (await running.key(Role.REVIEWER, scope.scope_id)).split("_")[2]
+    browser = await running.signed_in(Role.OPERATOR)
+    for path in PAGES:
+        answer = await browser.get(path)
+        if path in {"/desk/sources", "/desk/holds", "/desk/erasures"}:
+            assert (answer.status_code, answer.headers["location"]) == (303, "/desk/scopes?choose=1"), path
+        else:
+            assert answer.status_code == 200, path
+    listed = (await browser.get("/desk/keys")).text
+    assert theirs in listed
+    assert '"Scope">one<' in listed
