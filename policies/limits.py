@@ -7,6 +7,8 @@ _MIB = 1024 * 1024
 
 # What one attempt state, gap or fact may take; they are counted apart from parts.
 NOTE_BYTES = 1 * _KIB
+# How many facts of one run are kept, unless the settings say otherwise.
+RUN_FACTS = 4_096
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     writer_batch: int
     reclaim_idle: timedelta
     max_deliveries: int
+    run_facts: int
     db_pool: int
     canary: bool
     build_commit: str | None

@@ -295,6 +295,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         forms.count(1, 1000),
         "deliveries after which a part alone at fault is `write_failed`",
     ),
+    Setting(
+        "run_facts",
+        "4096",
+        forms.count(1, 1_000_000),
+        "facts of one run that are kept; beyond them none is taken",
+    ),
     Setting("db_pool", "8", forms.count(1, 1000), "connections to Postgres of one process"),
     # --- watching
     Setting("canary", "true", forms.FLAG, "whether a synthetic part is posted and read back each minute"),

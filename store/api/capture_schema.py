@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from store.api.schema import answer
+from store.services import facts
 from store.services.said import MAX_SOURCES
 
 _RECEIPT: Final[Mapping[str, Any]] = {
@@ -21,6 +24,25 @@ def _header(
         "description": description,
         "schema": {"type": form},
     }
+
+
+def _fact_forms() -> list[dict[str, Any]]:
+    """Return the forms of facts as this document writes them: whole, without names of their own."""
+    _, named = msgspec.json.schema_components([facts.Fact], ref_template="{name}")
+    return [_inlined(named[form.__name__], named) for form in facts.FORMS]
+
+
+def _inlined(form: Any, named: Mapping[str, Any]) -> Any:
+    if isinstance(form, list):
+        return [_inlined(each, named) for each in form]
+    if isinstance(form, str):
+        # What Python calls the end of a text, JSON Schema's patterns call so.
+        return form.replace("\\Z", "$")
+    if not isinstance(form, dict):
+        return form
+    if "$ref" in form:
+        return _inlined(named[form["$ref"]], named)
+    return {name: _inlined(each, named) for name, each in form.items()}
 
 
 _TICKET: Final = _header("Custody-Ticket", "The ticket of the run's declaration", required=True)
@@ -151,6 +173,29 @@ POST_GAPS: Final[Mapping[str, Any]] = {
                                     "reason": {"type": "string", "examples": ["client_queue_full"]},
                                 },
                             },
+                        }
+                    },
+                }
+            }
+        },
+    },
+}
+
+POST_FACTS: Final[Mapping[str, Any]] = {
+    "parameters": [_TICKET],
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["facts"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "facts": {
+                            "type": "array",
+                            "maxItems": facts.MOST_AT_ONCE,
+                            "items": {"oneOf": _fact_forms()},
                         }
                     },
                 }

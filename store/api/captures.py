@@ -1,4 +1,4 @@
-"""Posting observations: one part, a flush of frames, an attempt's state, the runtime's own losses.
+"""Posting observations: one part, a flush of frames, an attempt's state, the runtime's own losses, facts.
 
 Every handler here takes the bare request, so that nothing reads a body before its guard has decided.
 """
@@ -35,7 +35,7 @@ from store.api.headers import wait_of
 from store.api.problems import CAPTURES, NotCaptured
 from store.api.schema import OPERATION
 from store.errors import Malformed, Refused
-from store.services import flushes
+from store.services import facts, flushes
 from store.services.documents import check
 from store.services.ingest import Body
 from store.services.receipt_view import FirstReceipt, NoteView, ReceiptView
@@ -46,6 +46,8 @@ _STATUS: Final = {Capture.QUEUED: 202, Capture.STORED: 200, Capture.NOT_CAPTURED
 _CREATED: Final = 201
 # Ranges of losses are small; a client with more of them sends several reports.
 _GAPS_BYTES: Final = 64 * NOTE_BYTES
+# As many facts as a call may hold, each as long as it may be, and what stands between them.
+_FACTS_BYTES: Final = (facts.MOST_AT_ONCE + 1) * NOTE_BYTES
 
 AnyRequest = Request[Any, Any, Any]
 Form = TypeVar("Form")
@@ -61,6 +63,12 @@ class Notes(msgspec.Struct, frozen=True):
     """The answer to a report of losses, one a gap, in order."""
 
     gaps: list[NoteView]
+
+
+class FactNotes(msgspec.Struct, frozen=True):
+    """The answer to a report of facts, one a fact, in order."""
+
+    facts: list[NoteView]
 
 
 class AttemptState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -171,6 +179,22 @@ async def post_gaps(request: AnyRequest) -> Response[Notes]:
     return Ready(Notes(views), 202)
 
 
+@post(
+    "/v1/runs/{run:str}/facts",
+    guards=[admit_note],
+    operation_id="postFacts",
+    summary="Report facts of the runtime's toolchain",
+    opt={CAPTURES: True, DIRECT: True, OPERATION: capture_schema.POST_FACTS},
+    status_code=202,
+)
+async def post_facts(request: AnyRequest) -> Response[FactNotes]:
+    """Take small typed facts without content; told again, the first stays, and a bad one takes no other with it."""
+    found = admitted(request)
+    body = await _note_body(request, found, _FACTS_BYTES)
+    told = [facts.read(each) for each in facts.split(body)]
+    return Ready(FactNotes(await found.services.notes.facts(found.sender, told)), 202)
+
+
 def _room(found: Admitted | Reporting, most_bytes: int) -> AbstractContextManager[None]:
     """Hold room in the process's budget; what has no declared length may become as large as it may be."""
     return found.services.bodies.reserved(
@@ -233,4 +257,6 @@ def _decoded(body: bytes, form: type[Form]) -> Form:
         raise Malformed(detail="the body is not as /schema says") from None
 
 
-router = Router("/", route_handlers=[put_part, post_frames, put_attempt, post_gaps], tags=["capture"])
+router = Router(
+    "/", route_handlers=[put_part, post_frames, put_attempt, post_gaps, post_facts], tags=["capture"]
+)

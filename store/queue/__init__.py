@@ -3,7 +3,7 @@
 Bounded in every direction, it reserves when it appends and gives back when a writer settles; both happen inside Redis.
 """
 
-from store.queue.entries import Entry, GapHeader, Header, PartHeader, StateHeader, encode
+from store.queue.entries import Entry, FactHeader, GapHeader, Header, PartHeader, StateHeader, encode
 from store.queue.frames import (
     ABSENT,
     QUEUED,
@@ -28,6 +28,7 @@ __all__ = [
     "Belonging",
     "Depth",
     "Entry",
+    "FactHeader",
     "Frame",
     "GapHeader",
     "Header",

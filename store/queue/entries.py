@@ -19,7 +19,7 @@ from store.queue.keys import RunKey
 
 VERSION: Final = b"1"
 
-EntryType: TypeAlias = Literal["part", "state", "gap"]
+EntryType: TypeAlias = Literal["part", "state", "gap", "fact"]
 
 
 class PartHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -77,12 +77,23 @@ class GapHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
     at: int
 
 
-Header: TypeAlias = PartHeader | StateHeader | GapHeader
+class FactHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One fact of a toolchain: its JSON as the store writes it; `fact_uid` is time-ordered, minted when it was told."""
+
+    scope: bytes
+    run_uid: bytes
+    run: str
+    fact_uid: bytes
+    body: bytes
+
+
+Header: TypeAlias = PartHeader | StateHeader | GapHeader | FactHeader
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _part: Final = msgspec.msgpack.Decoder(PartHeader)
 _state: Final = msgspec.msgpack.Decoder(StateHeader)
 _gap: Final = msgspec.msgpack.Decoder(GapHeader)
+_fact: Final = msgspec.msgpack.Decoder(FactHeader)
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -144,6 +155,8 @@ def _read(entry_id: str, fields: Mapping[bytes, bytes], deliveries: int) -> Entr
         return Entry(entry_id, "part", _part.decode(header), fields[b"b"], None, deliveries)
     if kind == b"state":
         return Entry(entry_id, "state", _state.decode(header), None, None, deliveries)
+    if kind == b"fact":
+        return Entry(entry_id, "fact", _fact.decode(header), None, None, deliveries)
     if kind != b"gap":
         raise KeyError(kind)
     reason = Reason(fields[b"r"].decode()) if b"r" in fields else None

@@ -55,10 +55,10 @@ class PartFrame(msgspec.Struct, frozen=True, gc=False):
 
 
 class NoteFrame(msgspec.Struct, frozen=True, gc=False):
-    """An attempt state or a gap; `reason` is for gaps that the store itself says."""
+    """An attempt state, a gap or a fact; `reason` is for gaps that the store itself says."""
 
     key: RunKey
-    type: Literal["state", "gap"]
+    type: Literal["state", "gap", "fact"]
     header: bytes
     reason: Reason | None = None
 
@@ -92,7 +92,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
     entry_id: str
     key: RunKey
-    type: Literal["part", "state", "gap"]
+    type: Literal["part", "state", "gap", "fact"]
     outcome: Outcome
     reason: Reason | None = None
     exchange: str = ""

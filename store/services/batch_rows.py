@@ -16,6 +16,7 @@ from store import commitments
 from store.db import Connection
 from store.queue import Entry, Settlement
 from store.queue.entries import GapHeader, Header, PartHeader, StateHeader
+from store.services.fact_rows import FactEntry
 from store.services.gap_records import Gap
 from store.services.recheck import Ground, Later, recheck
 from store.services.sealing import Candidate, Sealed, instant
@@ -35,11 +36,17 @@ class Batch:
     parts: list[Candidate] = field(default_factory=list)
     states: list[tuple[Entry, StateHeader]] = field(default_factory=list)
     gaps: list[tuple[Entry, Gap]] = field(default_factory=list)
+    facts: list[FactEntry] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Say whether anything is to be decided about."""
+        return bool(self.parts or self.states or self.gaps or self.facts)
 
     def runs(self) -> set[Key]:
         """Return every run that the batch touches."""
         found = {part.place.key for part in self.parts}
         found |= {run_of(header) for _, header in self.states}
+        found |= {each.key for each in self.facts}
         return found | {gap.run for _, gap in self.gaps}
 
 

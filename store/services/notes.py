@@ -1,4 +1,4 @@
-"""What goes to the queue besides parts: gaps, and what a runtime says of its attempts.
+"""What goes to the queue besides parts: gaps, what a runtime says of its attempts, and facts of its toolchain.
 
 Whether the store will remember a note is its whole answer; if not, the runtime keeps it and tells it again.
 """
@@ -17,9 +17,10 @@ from policies.sequences import SequenceSet
 from store import commitments
 from store.clock import utc_now
 from store.errors import Unavailable
+from store.ids import new_id
 from store.keyring import Keyring
 from store.queue import ABSENT, Answer, Frame, NoteFrame, Queue, RunKey, entries
-from store.queue.entries import GapHeader, StateHeader
+from store.queue.entries import FactHeader, GapHeader, StateHeader
 from store.services.admission import Sender
 from store.services.receipt_view import NoteView, minted_us
 from store.services.runs import RunBook
@@ -98,6 +99,12 @@ class Notes:
             "state", await self.record([NoteFrame(sender.key, "state", entries.encode(header), None)])
         )
 
+    async def facts(self, sender: Sender, told: Sequence[bytes | Reason]) -> list[NoteView]:
+        """Take facts as the store writes them; what is none has its reason, and takes no other with it."""
+        frames = [_fact_frame(sender, each) for each in told if isinstance(each, bytes)]
+        unsaid = iter(await self.record(frames))
+        return [_note("fact", [next(unsaid) if isinstance(each, bytes) else each]) for each in told]
+
     def _ref(self, scope: UUID, ref: str) -> bytes:
         return commitments.lookup_hash(self._keyring.token_key("lookup"), "ref", scope, ref.encode())
 
@@ -152,6 +159,17 @@ def _range_frames(key: RunKey, run_uid: UUID, gap: Gap, said_by: SaidBy, now: da
         NoteFrame(key, "gap", entries.encode(header(start, stop - 1)), gap.reason)
         for start, stop in gap.sequences.ranges
     ]
+
+
+def _fact_frame(sender: Sender, body: bytes) -> NoteFrame:
+    header = FactHeader(
+        scope=sender.key.scope.bytes,
+        run_uid=sender.view.run_uid.bytes,
+        run=sender.key.run,
+        fact_uid=new_id().bytes,
+        body=body,
+    )
+    return NoteFrame(sender.key, "fact", entries.encode(header))
 
 
 def _note(kind: str, unsaid: Iterable[Reason | None]) -> NoteView:

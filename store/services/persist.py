@@ -1,4 +1,4 @@
-"""The writer's transaction: parts, bodies, source sets, attempt states, gaps and leaves of a batch, all or nothing.
+"""The writer's transaction: parts, bodies, source sets, attempt states, facts, gaps and leaves of a batch, all or none.
 
 Delivered twice changes nothing. Whoever calls settles the queue's entries only with what was returned, which is after
 the commit; on anything that is raised the entries stay as they are.
@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+from policies.limits import RUN_FACTS
 from policies.reasons import Reason
 from store.clock import monotonic
 from store.db import Connection, Database
 from store.errors import RowRefused
 from store.keyring import Keyring
 from store.queue import Entry, Settlement
-from store.queue.entries import GapHeader, PartHeader, StateHeader
+from store.queue.entries import FactHeader, GapHeader, PartHeader, StateHeader
 from store.services import gap_records
 from store.services.batch_rows import Batch, Verdicts, loss, reported, run_of, write_notes, write_parts
 from store.services.destinations import Destinations
+from store.services.fact_rows import fact_entry, write_facts
 from store.services.gap_records import Gap
 from store.services.recheck import Ground, gather
 from store.services.sealing import Sealing
@@ -48,10 +50,13 @@ class Persisted:
 class Persister:
     """Writes batches for one process; remembers where the parts of its runs go."""
 
-    def __init__(self, database: Database, keyring: Keyring, *, most_bytes: int) -> None:
+    def __init__(
+        self, database: Database, keyring: Keyring, *, most_bytes: int, most_facts: int = RUN_FACTS
+    ) -> None:
         self._database = database
         self._keyring = keyring
         self._most_bytes = most_bytes
+        self._most_facts = most_facts
         self._destinations = Destinations(database)
         self._known_sets: set[tuple[UUID, bytes]] = set()
         self._known_until = monotonic() + _SETS_FOR_S
@@ -79,7 +84,7 @@ class Persister:
             ground = await gather(connection, (), [run_of(header)], b"")
             if isinstance(header, PartHeader) and named and await _is_written(connection, header):
                 return entry.settle("stored")
-            if ground.runs and not isinstance(header, StateHeader):
+            if ground.runs and not isinstance(header, StateHeader | FactHeader):
                 gap = _lost(entry, header)
                 await gap_records.record(connection, [gap if named else gap.bare()], (), ground.temporary())
         return entry.settle("refused", Reason.WRITE_FAILED)
@@ -101,6 +106,8 @@ class Persister:
                     batch.parts.append(sealing.candidate(entry, header, run_of(header)))
                 elif isinstance(header, StateHeader):
                     batch.states.append((entry, header))
+                elif isinstance(header, FactHeader):
+                    batch.facts.append(fact_entry(entry, header))
                 else:
                     batch.gaps.append((entry, reported(entry, header)))
             except ValueError:
@@ -109,7 +116,7 @@ class Persister:
 
     async def _write(self, batch: Batch) -> Verdicts:
         """Commit, as cheaply as can be where nothing of it was written before: which is nearly always so."""
-        if not (batch.parts or batch.states or batch.gaps):
+        if not batch:
             return Verdicts()
         if all(part.entry.deliveries == 1 for part in batch.parts):
             try:
@@ -126,6 +133,8 @@ class Persister:
             verdicts = await write_parts(connection, batch.parts, ground, fresh=fresh)
             sets = await self._put_sets(connection, verdicts)
             await write_notes(connection, batch, verdicts, ground)
+            if batch.facts:
+                verdicts.settlements += await write_facts(connection, batch.facts, ground, self._most_facts)
             await _record_gaps(connection, verdicts, ground)
         if len(self._known_sets) > _MOST_SETS:
             self._known_sets.clear()

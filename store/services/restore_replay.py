@@ -2,8 +2,9 @@
 
 Parts without a row were lost, and are kept as such; so are leaves of parts that a writer, who still had them in the
 queue, has written again: another leaf counts then. Purged parts are closed and marked again, whatever holds say by
-now: that they were destroyed has been published. Buckets expire as they did, holds are placed and released, sources
-closed and opened. A run that was closed is closed again, of what there is; what its first account was made of is lost.
+now: that they were destroyed has been published. With one that was erased or over go the facts of its run, since the
+log does not say whether all of the run was. Buckets expire as they did, holds are placed and released, sources closed
+and opened. A run that was closed is closed again, of what there is; what its first account was made of is lost.
 
 How far it is goes with each transaction, so that whoever dies is followed by somebody who goes on there.
 """
@@ -23,7 +24,7 @@ from store.services import marks
 from store.services.destroying import MARKED, leave_marks
 from store.services.restore_copy import Said, said
 from store.services.restore_expiry import ExpiryAgain
-from store.tables import holds, log, purging, restores, tombstones
+from store.tables import facts, holds, log, purging, restores, tombstones
 from store.tables.log import Entry
 from store.tables.operator_actions import STORE_WIDE
 from store.tables.restores import Changed, RestoreRow
@@ -99,6 +100,8 @@ class Replay:
             return _UNKNOWN
         marked = await purging.mark(connection, scope, target.run_uid, [evidence], reason)
         await leave_marks(connection, self._keyring, scope, run.run, marked, reason)
+        if reason in MARKED:
+            await facts.end(connection, scope, target.run_uid)
         return Changed(purged=len(marked))
 
     async def _purged_lost(

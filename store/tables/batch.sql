@@ -1,4 +1,4 @@
--- What a writer reads and locks for a batch. Locks are taken in this order: buckets, runs, and last the gaps of runs;
+-- What a writer reads and locks for a batch. Locks are taken in this order: buckets, runs, their facts, and last their gaps;
 -- each in the order of its key, and with one scope a statement, since a locking read may not span several.
 -- Where only one row is looked for, an order makes the planner take the index: else, where one scope or run has nearly all
 -- rows, it looks through the table for the first of any other.

@@ -46,15 +46,17 @@ FROM (
     FROM (
         SELECT e.scope_id, e.erasure_id, e.cleared_at IS NOT NULL AS cleared,
                EXISTS (SELECT 1 FROM erasure_parts(e) AS p
-                       WHERE p.state IN ('stored', 'lost_in_restore') AND is_held(p.scope_id, p.run_uid, p.evidence)) AS held,
-               EXISTS (SELECT 1 FROM erasure_parts(e) AS p) OR l.labelled AS remains,
+                       WHERE p.state IN ('stored', 'lost_in_restore') AND is_held(p.scope_id, p.run_uid, p.evidence)) OR l.facts_held AS held,
+               EXISTS (SELECT 1 FROM erasure_parts(e) AS p) OR l.labelled OR l.facts AS remains,
                EXISTS (SELECT 1 FROM erasure_parts(e) AS p
-                       WHERE p.state <> 'purging' OR p.purged_at IS NULL) OR l.labelled AS at_work
+                       WHERE p.state <> 'purging' OR p.purged_at IS NULL) OR l.labelled OR l.facts AS at_work
         FROM erasures e
         CROSS JOIN LATERAL (
             SELECT e.target_kind = 'subject' AND EXISTS (
                 SELECT 1 FROM runs r
-                WHERE r.scope_id = e.scope_id AND r.subject = e.subject AND r.erased AND r.labels <> '{}') AS labelled
+                WHERE r.scope_id = e.scope_id AND r.subject = e.subject AND r.erased AND r.labels <> '{}') AS labelled,
+                EXISTS (SELECT 1 FROM erasure_facts(e) AS f) AS facts,
+                EXISTS (SELECT 1 FROM erasure_facts(e) AS f WHERE is_held(f.scope_id, f.run_uid, NULL)) AS facts_held
         ) AS l
         WHERE e.state IN ('purging', 'deferred')
     ) AS x

@@ -13,9 +13,21 @@ from policies.reasons import Reason
 from store.errors import Unavailable
 from store.queue import Entry
 from store.services.verify import verify
-from store.tables import attempts, batch, bodies, gaps, log_queue, parts, source_sets, spans, tombstones
+from store.tables import (
+    attempts,
+    batch,
+    bodies,
+    facts,
+    gaps,
+    log_queue,
+    parts,
+    source_sets,
+    spans,
+    tombstones,
+)
 from tests.support import factories
 from tests.support.factories import REQUEST, House
+from tests.support.facts import classic
 
 STEPS: list[tuple[ModuleType, str]] = [
     (batch, "ends"),
@@ -33,6 +45,10 @@ STEPS: list[tuple[ModuleType, str]] = [
     (parts, "holders"),
     (source_sets, "put"),
     (attempts, "tell"),
+    (facts, "take_runs"),
+    (facts, "known"),
+    (facts, "copy"),
+    (facts, "count"),
     (batch, "gapped"),
     (gaps, "superseded"),
     (gaps, "lock_runs"),
@@ -43,6 +59,8 @@ STEPS: list[tuple[ModuleType, str]] = [
     (gaps, "put_ranges"),
     (gaps, "supersede"),
 ]
+
+TABLES = ("parts", "bodies", "log_queue", "attempts", "gaps", "facts", "fact_runs")
 
 
 @pytest.fixture
@@ -56,7 +74,7 @@ async def house(database_url: str, keys_dir: Path) -> AsyncIterator[House]:
 
 
 async def everything(house: House) -> list[Entry]:
-    """A batch that needs every step: parts, one of them refused, one superseding a gap; states; gaps."""
+    """A batch that needs every step: parts, one of them refused, one superseding a gap; states; facts; gaps."""
     run, refused = await house.declare(), await house.declare(content="opt_out")
     await house.persister().persist(
         [house.gap(run, Reason.CLIENT_TRANSPORT, identity=("x-0", "attempt-1", REQUEST))]
@@ -66,6 +84,7 @@ async def everything(house: House) -> list[Entry]:
         house.part(run, b"content", exchange="x-1", dispatch="dispatched"),
         house.part(refused, b"content", session="s", sequence=1),
         house.state(run, exchange="x-0", settlement="completed", refs=[b"\x01" * 32]),
+        *(house.fact(run, each) for each in classic()),
         house.gap(run, Reason.CLIENT_QUEUE_FULL, session="s", first=5, last=9),
     ]
 
@@ -95,12 +114,12 @@ async def test_each_step_fails_once(
         if name == "insert":
             # Only what was delivered before can have been written before.
             entries = [msgspec.structs.replace(entry, deliveries=2) for entry in entries]
-        before = [await house.count(table) for table in ("parts", "bodies", "log_queue", "attempts", "gaps")]
+        before = [await house.count(table) for table in TABLES]
         with monkeypatch.context() as patched:
             patched.setattr(module, name, failing(getattr(module, name), error, after=after))
             with pytest.raises(type(error)):
                 await house.persister().persist(entries)
-        now = [await house.count(table) for table in ("parts", "bodies", "log_queue", "attempts", "gaps")]
+        now = [await house.count(table) for table in TABLES]
         assert now == before, f"{name} left something behind"
 
         done = await house.persister().persist(entries)
@@ -117,5 +136,8 @@ async def test_each_step_fails_once(
             == 2 * round_
         )
         assert await house.value("SELECT count(*) FROM gaps WHERE superseded_by IS NOT NULL") == round_
+        assert (
+            await house.count("facts") == await house.value("SELECT sum(kept) FROM fact_runs") == 9 * round_
+        )
     report = await verify(house.database, house.keyring)
     assert report.sound, report.faults

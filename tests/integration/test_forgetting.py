@@ -30,6 +30,7 @@ GOES: Final = {
     "closings": "with its run",
     "console_sessions": "a day after it ended",
     "exports": "with the duty that ends them",
+    "facts": "with the duty that ends them, or else with its run",
     "gaps": "with its run",
     "parts": "with its run",
     "runs": "with its run",
@@ -41,6 +42,12 @@ FILL = (
     "UPDATE parts SET exchange = $1 || right(evidence::text, 6), attempt = $1, session = $1, source_set = 'set'",
     "INSERT INTO sessions (scope_id, run_uid, session) SELECT scope_id, run_uid, $1 FROM runs",
     "INSERT INTO attempts (scope_id, run_uid, exchange, attempt) SELECT scope_id, run_uid, $1, $1 FROM runs",
+    (
+        "WITH kept AS (INSERT INTO fact_runs (scope_id, run_uid, kept, ends_at)"
+        " SELECT scope_id, run_uid, 1, now() FROM runs)"
+        " INSERT INTO facts (scope_id, run_uid, fact, fact_uid, type, action, exchange, at, body) SELECT scope_id,"
+        " run_uid, $1, gen_random_uuid(), 'stage', $1, $1, now(), convert_to($1, 'UTF8') FROM runs"
+    ),
     (
         "INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, exchange, attempt, kind, session, first_at,"
         " last_at) SELECT scope_id, run_uid, gen_random_uuid(), 'store', 'write_failed', $1, $1, 'logical-request',"
@@ -72,6 +79,7 @@ FILL = (
 )
 KEPT_BY_ALL = (
     "parts", "runs", "attempts", "sessions", "holds", "erasures", "closings", "source_sets", "tombstones", "buckets",
+    "facts", "fact_runs",
 )  # fmt: skip
 TEXTS = """
 SELECT class.oid::regclass::text FROM pg_class AS class
@@ -344,7 +352,8 @@ async def test_neither_role_deletes_rows_by_itself(role: str, database_url: str)
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await connection.execute(f"DELETE FROM {table}")  # noqa: S608 - a test's own names
         if role == SERVICE_ROLE:
-            with pytest.raises(asyncpg.InsufficientPrivilegeError):
-                await connection.execute("SELECT forget_run(gen_random_uuid(), gen_random_uuid())")
+            for function in ("forget_run", "end_facts"):
+                with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                    await connection.execute(f"SELECT {function}(gen_random_uuid(), gen_random_uuid())")
     finally:
         await connection.close()

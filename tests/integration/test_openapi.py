@@ -21,6 +21,7 @@ from store.services.readiness import Readiness
 from tests.support.api import bearer
 from tests.support.capture import OUTPUT, REQUEST, Capturing
 from tests.support.exporting import published
+from tests.support.facts import classic, coverage, delivery, surface
 from tests.support.journey import Journey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -211,6 +212,8 @@ async def captured(way: Journey, runtime: Capturing) -> None:
     )
     losses = {"gaps": [{"session": "s-1", "sequences": "5", "reason": "not_observed"}]}
     await way.client.post(f"/v1/runs/{runtime.run}/gaps", json=losses, headers=runtime.headers())
+    told = {"facts": [*classic(), surface("x-9"), coverage("file-1", 10), delivery("report", "met"), {}]}
+    await way.client.post(f"/v1/runs/{runtime.run}/facts", json=told, headers=runtime.headers())
     await runtime.declare(labels={"team": "blue"})
     await way.write()
 

@@ -11,7 +11,7 @@ import pytest
 from policies.limits import NOTE_BYTES, RunLimits, ScopeLimits, ShardLimits
 from policies.reasons import Reason
 from store.queue import GapHeader, Queue, RunKey
-from tests.support.queue_frames import KEY_ID, fields_of, gap, new_key, open_run, part, state
+from tests.support.queue_frames import KEY_ID, fact, fields_of, gap, new_key, open_run, part, state
 
 pytestmark = pytest.mark.asyncio
 
@@ -250,6 +250,41 @@ async def test_gaps_are_still_taken_from_a_closed_run_and_states_are_not(queue: 
     entries = await queue.take(0, "w", 10, 0)
     assert [entry.reason for entry in entries] == [None, Reason.IDENTITY_CONFLICT]
     assert await queue.outcomes() == {"identity_conflict": 1}
+
+
+@pytest.mark.parametrize(
+    ("standing", "reason"),
+    [
+        ("open", None),
+        ("closing", None),
+        ("run_closed", Reason.RUN_CLOSED),
+        ("content_opt_out", Reason.CONTENT_OPT_OUT),
+        ("not_sampled", Reason.NOT_SAMPLED),
+        ("temporary_mode", Reason.TEMPORARY_MODE),
+        ("erased", Reason.ERASED),
+    ],
+)
+async def test_facts_are_taken_while_a_run_s_content_is_admitted(
+    queue: Queue, standing: str, reason: Reason | None
+) -> None:
+    key = new_key()
+    await open_run(queue, key, state=standing, temporary=standing == "temporary_mode")
+    (answer,) = await queue.append([fact(key, b"told")])
+    assert (answer.outcome, answer.reason, answer.recorded) == (
+        "refused" if reason else "queued",
+        reason,
+        False,
+    )
+    entries = await queue.take(0, "w", 10, 0)
+    assert [(entry.type, entry.header.body) for entry in entries] == ([] if reason else [("fact", b"told")])  # type: ignore[union-attr] # a fact
+    assert await queue.outcomes() == {}
+
+
+async def test_facts_are_bounded_with_the_other_notes_of_their_run(queue: Queue) -> None:
+    key = new_key()
+    await open_run(queue, key, run_limits=RunLimits(run_waiting_notes=2))
+    notes = await queue.append([fact(key), state(key), fact(key), part(key)])
+    assert [answer.reason for answer in notes] == [None, None, Reason.CAPACITY_EXCEEDED, None]
 
 
 async def test_a_refused_parts_gap_is_no_longer_than_a_note_may_be(queue: Queue) -> None:

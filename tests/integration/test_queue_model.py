@@ -24,7 +24,7 @@ from policies.decisions import Refuse
 from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from policies.reasons import Reason
 from store.queue import Entry, PartFrame, Queue, RunKey
-from tests.support.queue_frames import FAR, gap, open_run, part, state
+from tests.support.queue_frames import FAR, fact, gap, open_run, part, state
 
 # Small enough that a few steps reach every bound, from every side.
 RUN = RunLimits(
@@ -81,7 +81,7 @@ frames = st.tuples(
     st.sampled_from([50, 100, 150]),
     st.sampled_from([None, ("s", 1), ("s", 3)]),
 )
-notes = st.tuples(st.sampled_from(KEYS), st.sampled_from(["state", "gap"]))
+notes = st.tuples(st.sampled_from(KEYS), st.sampled_from(["state", "gap", "fact"]))
 
 
 class Machine(RuleBasedStateMachine):
@@ -124,7 +124,7 @@ class Machine(RuleBasedStateMachine):
     def append(self, wanted: list[Any]) -> None:
         made = [
             part(w[0], w[1], exact=w[2], sealed=w[3], session=w[4] and w[4][0], sequence=w[4] and w[4][1])
-            if len(w) == 5 else (state if w[1] == "state" else gap)(w[0])
+            if len(w) == 5 else {"state": state, "gap": gap, "fact": fact}[w[1]](w[0])
             for w in wanted
         ]  # fmt: skip
         answers = self.do(self.queue.append(made))
@@ -181,9 +181,10 @@ class Machine(RuleBasedStateMachine):
 
     def expect_note(self, run: Run, frame: Any, answer: Any) -> None:
         refused = (
-            (run.temporary and frame.type == "state")
+            (run.temporary and frame.type != "gap")
             or run.expired
             or (frame.type == "state" and run.state in {"run_closed", "erased"})
+            or (frame.type == "fact" and RANK.get(run.state, 3) > 1)
             or isinstance(admit_note(Waiting(run_notes=run.notes), RUN, SHARD), Refuse)
         )
         assert answer.outcome == ("refused" if refused else "queued")

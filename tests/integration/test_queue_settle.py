@@ -10,7 +10,7 @@ from policies.limits import RunLimits, ShardLimits
 from policies.reasons import Reason
 from store.queue import Depth, Queue, RunKey, Settlement
 from tests.support.logs import heard
-from tests.support.queue_frames import fields_of, gap, keys_in, new_key, open_run, part, state
+from tests.support.queue_frames import fact, fields_of, gap, keys_in, new_key, open_run, part, state
 
 pytestmark = pytest.mark.asyncio
 
@@ -167,6 +167,28 @@ async def test_a_writer_that_holds_something_keeps_its_name(queue: Queue) -> Non
     await queue.settle(0, [entry.settle("stored")])
     assert await queue.leave(0, "w")
     assert await queue._links.calls.xinfo_consumers(ENTRIES, "writers") == []
+
+
+async def test_once_a_writer_found_a_run_full_of_facts_it_takes_no_more_of_them(queue: Queue) -> None:
+    full, other = new_key("full"), new_key("other")
+    for key in (full, other):
+        await open_run(queue, key)
+    await queue.append([fact(full), fact(full), fact(other)])
+    first, second, another = await queue.take(0, "w", 10, 0)
+    settlements = [
+        first.settle("noted"),
+        second.settle("refused", Reason.CAPACITY_EXCEEDED),
+        another.settle("noted"),
+    ]
+    assert await queue.settle(0, settlements) == [True] * 3
+    answers = await queue.append([fact(full), state(full), part(full), fact(other)])
+    assert [answer.reason for answer in answers] == [Reason.CAPACITY_EXCEEDED, None, None, None]
+    # Forgotten and opened again, a writer has to say so anew.
+    for entry in await queue.take(0, "w", 10, 0):
+        await queue.settle(0, [entry.settle("stored" if entry.type == "part" else "noted")])
+    assert await queue.forget_run(full)
+    await open_run(queue, full)
+    assert (await queue.append([fact(full)]))[0].outcome == "queued"
 
 
 async def test_an_empty_shard_answers_plainly(queue: Queue) -> None:

@@ -49,6 +49,7 @@ def test_every_call_that_captures_goes_the_short_way(app: Api):
         found(app, "POST", "/v1/runs/r/frames"),
         found(app, "PUT", "/v1/runs/r/exchanges/x/attempts/a"),
         found(app, "POST", "/v1/runs/r/gaps"),
+        found(app, "POST", "/v1/runs/r/facts"),
     }
     assert served == marked
 

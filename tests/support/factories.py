@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+import msgspec
 
 from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from policies.reasons import Reason
@@ -24,6 +25,7 @@ from store.db import DUTIES_ROLE, SERVICE_ROLE, Database
 from store.keyring import Keyring
 from store.queue import (
     Entry,
+    FactHeader,
     Frame,
     GapHeader,
     NoteFrame,
@@ -34,6 +36,7 @@ from store.queue import (
     StateHeader,
     encode,
 )
+from store.services import facts
 from store.services.buckets import ensure_buckets
 from store.services.persist import Persister
 from tests.support.duties import keyring_of, new_scope
@@ -211,6 +214,13 @@ class House:
         )  # fmt: skip
         return Entry(self._id(), "gap", header, None, reason if by_store else None, deliveries)
 
+    def fact(self, run: Run, told: dict[str, Any], *, deliveries: int = 1) -> Entry:
+        """One fact of a toolchain, as the api lets it pass."""
+        body = facts.read(msgspec.json.encode(told))
+        assert isinstance(body, bytes), body
+        header = FactHeader(run.scope.bytes, run.run_uid.bytes, run.run, ids.new_id().bytes, body)
+        return Entry(self._id(), "fact", header, None, None, deliveries)
+
     def _id(self) -> str:
         return f"1-{next(self.numbers)}"
 
@@ -291,7 +301,8 @@ async def queue_up(queue: Queue, run: Run, entries: Sequence[Entry]) -> None:
 def _frame(key: RunKey, entry: Entry) -> Frame:
     header = entry.header
     if not isinstance(header, PartHeader):
-        return NoteFrame(key, "state" if entry.type == "state" else "gap", encode(header), entry.reason)
+        assert entry.type != "part"
+        return NoteFrame(key, entry.type, encode(header), entry.reason)
     return PartFrame(
         key, header.exchange, header.attempt, header.kind, UUID(bytes=header.evidence), encode(header),
         entry.sealed or b"", 100, b"\x01" * 8, b"\x02" * 8, header.session, header.sequence,

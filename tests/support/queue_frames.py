@@ -6,7 +6,17 @@ from uuid import UUID, uuid4
 
 from policies.limits import RunLimits, ScopeLimits
 from policies.reasons import Reason
-from store.queue import GapHeader, NoteFrame, PartFrame, PartHeader, Queue, RunKey, StateHeader, encode
+from store.queue import (
+    FactHeader,
+    GapHeader,
+    NoteFrame,
+    PartFrame,
+    PartHeader,
+    Queue,
+    RunKey,
+    StateHeader,
+    encode,
+)
 
 RUN_UID = UUID(int=7)
 KEY_ID = bytes.fromhex("0102030405060708")
@@ -77,6 +87,12 @@ def gap(key: RunKey, reason: Reason | None = None) -> NoteFrame:
         None, None, None, 5,
     )  # fmt: skip
     return NoteFrame(key, "gap", encode(header), reason)
+
+
+def fact(key: RunKey, body: bytes = b"{}") -> NoteFrame:
+    """A fact; the queue does not look into it."""
+    header = FactHeader(key.scope.bytes, RUN_UID.bytes, key.run, uuid4().bytes, body)
+    return NoteFrame(key, "fact", encode(header))
 
 
 async def keys_in(queue: Queue) -> list[str]:

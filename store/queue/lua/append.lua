@@ -6,7 +6,7 @@
 --       the parts' identity fields, and
 --         each part:  evidence ‖ p ‖ key id ‖ digest, exact bytes, session, sequence, and the lengths of its header, of
 --                     its gap's header (0: the same), of the sealed body
---         each note:  'state' or 'gap', reason (may be empty), length of its header
+--         each note:  'state', 'gap' or 'fact', reason (may be empty), length of its header
 -- Answers, one a frame in this order: 1 queued, 0 run not known, 'x' ‖ identity: exists,
 --       'r' ‖ 1 or 0 (recorded) ‖ reason: refused.
 --
@@ -30,7 +30,7 @@ local shard = use_of(waiting)
 local FIELDS = {
     'parts', 'bytes', 'wparts', 'wbytes', 'wnotes',
     'l_part', 'l_parts', 'l_bytes', 'l_wparts', 'l_wbytes', 'l_wnotes', 's_parts', 's_bytes', 'share',
-    'retain_until', 'closing_until', 'temporary',
+    'retain_until', 'closing_until', 'temporary', 'facts_full',
 }
 
 local function read_run(key, scope, name, is)
@@ -121,13 +121,21 @@ local function take_part(run, at, field, identity)
     return 1
 end
 
--- Gaps are taken until the retention ends; attempt states until the run is closed or erased.
+-- Why a run takes no more notes of a kind. Gaps are taken until the retention ends; attempt states until the run is
+-- closed or erased; facts also only while its content is admitted, and until a writer found that it has all it may have.
+local function refusal_of(run, kind)
+    if run.temporary == 1 and kind ~= 'gap' then return 'temporary_mode' end
+    if now >= run.retain_until then return 'retention_expired' end
+    if kind == 'state' and (run.state == 'run_closed' or run.state == 'erased') then return run.state end
+    if kind == 'fact' and run.narrowness >= CLOSED then return run.state end
+    if full_of_notes(run) or (kind == 'fact' and run.facts_full == 1) then return 'capacity_exceeded' end
+    return nil
+end
+
 local function take_note(run, at)
     local kind, reason, header = facts[at], facts[at + 1], next_bytes(facts[at + 2])
-    if run.temporary == 1 and kind == 'state' then return 'r0temporary_mode' end
-    if now >= run.retain_until then return 'r0retention_expired' end
-    if kind == 'state' and (run.state == 'run_closed' or run.state == 'erased') then return 'r0' .. run.state end
-    if full_of_notes(run) then return 'r0capacity_exceeded' end
+    local refused = refusal_of(run, kind)
+    if refused then return 'r0' .. refused end
     if reason == '' then
         note(run, 't', kind, 'h', header)
     else

@@ -105,6 +105,8 @@ local function settle(at)
             settle_parts(run, ARGV[at + 2], ARGV[at + 3], ours)
         else
             run.wnotes, shard.notes = run.wnotes + #ours, shard.notes + #ours
+            -- Of notes only facts are refused for this: their run has as many as it may have. The next ones hear it at once.
+            if ARGV[at + 3] == 'capacity_exceeded' and run.known then call('HSET', run.key, 'facts_full', 1) end
         end
     end
     return next_at
