@@ -1,11 +1,14 @@
 """Where in a text a plan may stand: marks at the beginning of a line, outside of code blocks, quotations and thoughts.
 
-Nothing is parsed here. A mark in the middle of a line, in a fence, behind `>`, or indented as code is text.
+Nothing is parsed here. A mark in a code block or behind `>` is passed over; of any other it is said whether it begins a
+line. Of one that does not, and of one that is indented as code, what follows is no plan.
 """
 
 import re
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from custody_toolchain.intake import dsml, tokens
 from custody_toolchain.intake.words import Dialect
@@ -23,12 +26,13 @@ class Family(StrEnum):
     DSML = "dsml"
 
 
-class Opening(NamedTuple):
-    """A mark at a place where a plan may begin."""
+class Opening(Struct, gc=False):
+    """A mark, and whether a plan may begin with it."""
 
     family: Family
     start: int
     end: int
+    begins_a_line: bool = True
 
 
 DIALECTS: Final = {
@@ -40,6 +44,7 @@ DIALECTS: Final = {
     Family.DEEPSEEK: frozenset({Dialect.DEEPSEEK}),
     Family.DSML: frozenset({Dialect.DSML}),
 }
+_FAMILIES: Final = {family.value: family for family in Family}
 # Each begins with a character of its own or `<`, so that all others are passed over quickly.
 _MARK: Final = re.compile(
     rf"(?P<fence>```+|~~~+)|(?P<tool_call><tool_call>)|(?P<function><function=)|(?P<mistral>\[TOOL_CALLS\])"
@@ -49,6 +54,7 @@ _MARK: Final = re.compile(
 _FENCE_LINE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*$", re.MULTILINE)
 _THINKS: Final = re.compile(r"\s*<think(?:ing)?>")
 _THOUGHT: Final = re.compile(r"</think(?:ing)?>")
+_QUOTES: Final = (">", " >", "  >", "   >")
 _LONGEST_INDENT: Final = 3  # four spaces make a code block
 _END: Final = re.compile(
     r"(?:\s|<\|(?:im_end|eot_id|eom_id|endoftext)\|>|</s>|<[\uff5c|]end[\u2581_]of[\u2581_]sentence[\uff5c|]>)*+\Z"
@@ -64,14 +70,18 @@ def first_place(text: str) -> int | None:
 
 
 def next_opening(text: str, at: int) -> Opening | None:
-    """Return the next mark at a place where a plan may begin. `at` is outside of code blocks."""
+    """Return the next mark that is neither in a code block nor in a quotation. `at` is outside of both."""
+    line = at
     while (found := _MARK.search(text, at)) is not None:
-        if not _begins_a_line(text, found.start()):
+        # From one mark to the next, so that a long line with many of them is looked through once.
+        line = max(line, text.rfind("\n", line, found.start()) + 1)
+        begins = _begins_a_line(text, found.start())
+        if found.lastgroup == "fence":
+            at = _fence_end(text, found) if begins else found.end()
+        elif not begins and text.startswith(_QUOTES, line):
             at = found.end()
-        elif found.lastgroup == "fence":
-            at = _fence_end(text, found)
         else:
-            return Opening(Family(found.lastgroup or ""), found.start(), found.end())
+            return Opening(_FAMILIES[found.lastgroup or ""], found.start(), found.end(), begins)
     return None
 
 
@@ -80,7 +90,7 @@ def opening_at(text: str, at: int) -> Opening | None:
     found = _MARK.match(text, at)
     if found is None or found.lastgroup == "fence":
         return None
-    return Opening(Family(found.lastgroup or ""), found.start(), found.end())
+    return Opening(_FAMILIES[found.lastgroup or ""], found.start(), found.end())
 
 
 def ends_at(text: str, at: int) -> bool:

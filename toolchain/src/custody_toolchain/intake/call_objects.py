@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from custody_toolchain.intake.bounds import Limits, name_of
 from custody_toolchain.intake.exact_json import value_of
@@ -17,7 +19,7 @@ _KNOWN: Final = frozenset((*_NAMES, *_ARGUMENTS, *_IDS, "function"))
 _WIDEST: Final = 4  # bytes that one character can take
 
 
-class Stated(NamedTuple):
+class Stated(Struct, gc=False):
     """A call as an object states it."""
 
     name: str

@@ -7,6 +7,7 @@ import json
 import re
 from decimal import Decimal
 from itertools import accumulate
+from json.scanner import make_scanner
 from math import inf
 from typing import Any, Final
 
@@ -33,10 +34,10 @@ _STEP: Final = (-1, 1)
 def value_of(text: str, limits: Limits) -> Any:
     """Return the one JSON value that a text is; Refused if it is anything else."""
     check_depth(text, limits.depth)
-    try:
-        value = _decoder.decode(text)
-    except json.JSONDecodeError as error:
-        raise Refused(Why.CUT if _is_cut(text, error) else Why.NOT_JSON, at=error.pos) from None
+    value, end = value_at(text, space_end(text, 0))
+    end = space_end(text, end)
+    if end < len(text):
+        raise Refused(Why.NOT_JSON, at=end)
     if may_hold_halves(text):
         check_values(value, limits)
     return value
@@ -44,15 +45,17 @@ def value_of(text: str, limits: Limits) -> Any:
 
 def may_hold_halves(text: str) -> bool:
     """Tell whether an escape in it could be half of a surrogate pair, so that decoded values are to be checked."""
-    return _HALF.search(text) is not None
+    return "\\u" in text and _HALF.search(text) is not None
 
 
 def value_at(text: str, at: int) -> tuple[Any, int]:
     """Return the JSON value that begins at a place, and where it ends. The caller has checked the depth of the text."""
     try:
-        value, end = _decoder.raw_decode(text, at)
+        value, end = _scan(text, at)
+    except StopIteration as stopped:
+        raise _refused(text, "", stopped.value) from None
     except json.JSONDecodeError as error:
-        raise Refused(Why.CUT if _is_cut(text, error) else Why.NOT_JSON, at=error.pos) from None
+        raise _refused(text, error.msg, error.pos) from None
     return value, end
 
 
@@ -61,9 +64,8 @@ def value_within(text: str, at: int, stop: int, limits: Limits) -> tuple[Any, in
 
     Where `stop`, a closing mark, is inside a string of the value, the value ends behind it.
     """
-    piece = text[at:stop]
     try:
-        return value_of(piece, limits), stop
+        return value_of(text[at:stop], limits), stop
     except Refused as refused:
         if refused.why is not Why.CUT:
             raise refused.within(Boundary.ARGUMENTS, offset=at) from None
@@ -115,6 +117,8 @@ def check_values(value: object, limits: Limits) -> None:
 
 def space_end(text: str, at: int) -> int:
     """Return where what is no space begins."""
+    if text[at : at + 1] > " ":
+        return at
     found = _SPACE.match(text, at)
     return at if found is None else found.end()
 
@@ -159,14 +163,12 @@ def _check_text(text: str) -> None:
             raise Refused(Why.LONE_SURROGATE) from None
 
 
-def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
+def _refused(text: str, message: str, at: int) -> Refused:
     """Tell a text that only ended too early from one that is wrong."""
-    if error.msg.startswith("Unterminated string"):
-        return True
-    if error.msg.startswith("Extra data"):
-        return False
-    at = space_end(text, error.pos)
-    return at >= len(text) or _BEGUN.match(text, at) is not None
+    begin = space_end(text, at)
+    ended = begin >= len(text) or _BEGUN.match(text, begin) is not None
+    is_cut = ended or message.startswith("Unterminated string")
+    return Refused(Why.CUT if is_cut else Why.NOT_JSON, at=at)
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -200,3 +202,4 @@ _MOST_BITS: Final = (10**_MOST_DIGITS).bit_length()
 _decoder: Final = json.JSONDecoder(
     object_pairs_hook=_pairs, parse_int=_int, parse_float=_float, parse_constant=_constant
 )
+_scan: Final = make_scanner(_decoder)  # type: ignore[arg-type]  # its own kind is what the decoder is asked for

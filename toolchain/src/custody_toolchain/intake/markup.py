@@ -27,6 +27,7 @@ from custody_toolchain.intake.words import Boundary, Dialect, Source, Truncated,
 
 ELSEWHERE: Final = "markup-elsewhere"
 NOT_PERMITTED: Final = "markup-not-permitted"
+_MOST_FAILED: Final = 16  # each may have been looked for to the end of the text
 
 
 _TAGS: Final = frozenset({Family.TOOL_CALL, Family.FUNCTION})
@@ -55,35 +56,80 @@ def batch_in(
     fenced = only_fence(text) if Dialect.JSON_BLOCK in dialects else None
     if fenced is not None:
         return _fenced(text, fenced, limits, complete=complete)
-    notes: dict[str, None] = {}
-    place = first_place(text)
-    opening = None if place is None else _next_permitted(text, place, dialects, notes)
-    if opening is None:
-        return Found((), tuple(notes))
-    if not complete:
-        raise Refused(Why.CUT, Boundary.TEXT, at=len(text))
-    if alone and text[place : opening.start].strip():
-        return Found((), (*notes, ELSEWHERE))
-    reading = Reading(text, dialects, limits, types)
-    end = _run(reading, opening)
-    if ends_at(text, end):
-        return Found(tuple(reading.actions), tuple(notes))
-    # Text follows: what was read is an example or a quotation. If another batch follows, nobody knows which is meant.
-    again = _next_permitted(text, end, dialects, notes)
-    if again is not None:
-        raise Refused(Why.AMBIGUOUS, Boundary.TEXT, at=again.start)
-    return Found((), (*notes, ELSEWHERE))
+    return _Search(text, dialects, limits, types, complete=complete, alone=alone).found()
 
 
-def _next_permitted(
-    text: str, at: int, dialects: frozenset[Dialect], notes: dict[str, None]
-) -> Opening | None:
-    while (opening := next_opening(text, at)) is not None:
-        if DIALECTS[opening.family] & dialects:
-            return opening
-        notes[NOT_PERMITTED] = None
-        at = opening.end
-    return None
+class _Search:
+    """Looks for the batch. Whole batches at other places are examples: beside one, nobody knows what is meant."""
+
+    def __init__(
+        self,
+        text: str,
+        dialects: frozenset[Dialect],
+        limits: Limits,
+        types: Types,
+        *,
+        complete: bool,
+        alone: bool,
+    ) -> None:
+        self._text, self._dialects, self._limits, self._types = text, dialects, limits, types
+        self._complete, self._alone = complete, alone
+        self._notes: dict[str, None] = {}
+        self._failed = 0
+
+    def found(self) -> Found:
+        begin = first_place(self._text)
+        at = begin
+        while at is not None:
+            opening = self._next(at)
+            if opening is None:
+                break
+            if opening.begins_a_line:
+                reading, end = self._batch(opening, self._text[begin : opening.start])
+            else:
+                reading, end = None, self._example(opening)
+            if reading is not None:
+                return Found(tuple(reading.actions), tuple(self._notes))
+            at = end
+        return Found((), tuple(self._notes))
+
+    def _batch(self, opening: Opening, before: str) -> tuple[Reading | None, int | None]:
+        """Return the batch that begins there if it is a plan, else where to go on."""
+        if self._alone and before.strip():
+            self._notes[ELSEWHERE] = None
+            return None, None
+        if ELSEWHERE in self._notes:
+            raise Refused(Why.AMBIGUOUS, Boundary.TEXT, at=opening.start)
+        if not self._complete:
+            raise Refused(Why.CUT, Boundary.TEXT, at=len(self._text))
+        reading = self._reading()
+        end = _run(reading, opening)
+        if ends_at(self._text, end):
+            return reading, end
+        self._notes[ELSEWHERE] = None
+        return None, end
+
+    def _example(self, opening: Opening) -> int | None:
+        """Return where to go on behind a mark in the middle of a line: behind its batch, if there is a whole one."""
+        try:
+            end = _run(self._reading(), opening)
+        except Refused:
+            # The mark alone, as one speaks of it. Of very many of them no one looks for what they begin.
+            self._failed += 1
+            return opening.end if self._failed < _MOST_FAILED else None
+        self._notes[ELSEWHERE] = None
+        return end
+
+    def _next(self, at: int) -> Opening | None:
+        while (opening := next_opening(self._text, at)) is not None:
+            if DIALECTS[opening.family] & self._dialects:
+                return opening
+            self._notes[NOT_PERMITTED] = None
+            at = opening.end
+        return None
+
+    def _reading(self) -> Reading:
+        return Reading(self._text, self._dialects, self._limits, self._types)
 
 
 def _run(reading: Reading, opening: Opening) -> int:

@@ -5,7 +5,15 @@ from typing import Any, Final
 
 from custody_toolchain.intake.bounds import Limits, name_of
 from custody_toolchain.intake.call_objects import Stated, stated
-from custody_toolchain.intake.exact_json import space_end, value_of, value_within
+from custody_toolchain.intake.exact_json import (
+    check_depth,
+    check_values,
+    may_hold_halves,
+    space_end,
+    value_at,
+    value_of,
+    value_within,
+)
 from custody_toolchain.intake.results import Action, Refused
 from custody_toolchain.intake.words import Boundary, Dialect, Source, Why
 
@@ -22,6 +30,7 @@ class Reading:
         self.text, self.dialects, self.limits, self.types = text, dialects, limits, types
         self.actions: list[Action] = []
         self._ids: set[str] = set()
+        self._depth_checked = False
 
     def refused(self, why: Why, boundary: Boundary, at: int, **more: Any) -> Refused:
         """Return what gives up the whole batch; the call in question is the next one."""
@@ -49,6 +58,23 @@ class Reading:
             return value_within(self.text, at, stop, self.limits)
         except Refused as refused:
             raise refused.within(Boundary.ARGUMENTS, call=len(self.actions)) from None
+
+    def json_from(self, at: int) -> tuple[Any, int]:
+        """Return the JSON value that begins at a place, and where it ends.
+
+        For dialects in which nothing but JSON and marks follows: its depth is checked once, to the end of the text.
+        """
+        text, limits = self.text, self.limits
+        try:
+            if not self._depth_checked:
+                check_depth(text[at:], limits.depth)
+                self._depth_checked = True
+            value, end = value_at(text, at)
+            if may_hold_halves(text[at:end]):
+                check_values(value, limits)
+        except Refused as refused:
+            raise refused.within(Boundary.ARGUMENTS, call=len(self.actions)) from None
+        return value, end
 
     def add_object(self, dialect: Dialect, value: object, begin: int, end: int) -> None:
         """Add the call that a decoded object states."""
@@ -90,11 +116,6 @@ class Reading:
         except Refused as refused:
             refused.at = at
             raise refused.within(Boundary.CALL, call=len(self.actions)) from None
-
-    def forget(self) -> None:
-        """Take back what was read: it was no plan."""
-        self.actions.clear()
-        self._ids.clear()
 
 
 class Parameters:

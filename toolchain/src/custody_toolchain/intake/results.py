@@ -9,7 +9,7 @@ from custody_toolchain.intake.words import Boundary, Dialect, Source, Why
 _LONGEST_ECHO: Final = 128
 
 
-class Action(Struct, frozen=True, kw_only=True):
+class Action(Struct, frozen=True, kw_only=True, gc=False):
     """One call that a model asks for, normalised; it is neither allowed nor executed.
 
     `ordinal` counts from 0. `call_id` is the provider's or the model's own, and None where neither gave one: none is

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from custody_toolchain.intake.call_objects import Stated, bounded, object_in
-from custody_toolchain.intake.exact_json import end_of, space_end
+from custody_toolchain.intake.exact_json import space_end
 from custody_toolchain.intake.reading import Reading
 from custody_toolchain.intake.results import Refused
 from custody_toolchain.intake.words import Boundary, Dialect, Why
@@ -22,6 +22,7 @@ _KIMI_CALL_ENDS: Final = "<|tool_call_end|>"
 _KIMI_ENDS: Final = "<|tool_calls_section_end|>"
 _KIMI_ID: Final = re.compile(r"(?:functions\.)?([^\s:<>|]+)(?::\d+)?")
 _DEEPSEEK: Final = re.compile(DEEPSEEK)
+_NAME: Final = re.compile(r"[^\s<>|\uff5c`]+")
 _FENCE: Final = "```"
 
 
@@ -50,8 +51,7 @@ def _mistral_list(reading: Reading, at: int) -> int:
             if text.startswith("]", begin) and len(reading.actions) == before:
                 why = Why.EMPTY
             raise reading.refused(why, Boundary.BLOCK, begin)
-        end = _value_end(reading, begin)
-        value, _ = reading.json_to(begin, end)
+        value, end = reading.json_from(begin)
         reading.add_object(Dialect.MISTRAL, value, begin, end)
         end = space_end(text, end)
         if text.startswith("]", end):
@@ -67,8 +67,7 @@ def llama(reading: Reading, at: int) -> int:
             # Code for an interpreter, say: what it would do cannot be read off it.
             why = Why.UNCLOSED if begin >= len(text) else Why.AMBIGUOUS
             raise reading.refused(why, Boundary.BLOCK, begin)
-        end = _value_end(reading, begin)
-        value, _ = reading.json_to(begin, end)
+        value, end = reading.json_from(begin)
         reading.add_object(Dialect.LLAMA, value, begin, end)
         after = space_end(text, end)
         if not text.startswith(";", after):
@@ -111,7 +110,7 @@ def deepseek(reading: Reading, at: int) -> int:
         if text[begin:stop].strip() == "function":
             name, value, end = _fenced(reading, stop + len(marks.separates), marks)
         else:
-            name = reading.name(text[begin:stop].strip(), begin)
+            name = _name(reading, begin, stop)
             value, end = _closed_object(reading, stop + len(marks.separates), marks.call_ends)
         reading.add(Dialect.DEEPSEEK, Stated(name, value, None, {}), at, end)
         at = space_end(text, end)
@@ -135,11 +134,19 @@ def _fenced(reading: Reading, at: int, marks: _Marks) -> tuple[str, dict[str, ob
     """Read a name, and behind it its arguments in a fence."""
     text = reading.text
     stop = reading.closing(_FENCE, at, Boundary.CALL)
-    name = reading.name(text[at:stop].strip(), at)
+    name = _name(reading, at, stop)
     begin = stop + len(_FENCE)
     begin += len("json") if text.startswith("json", begin) else 0
     value, end = _closed_object(reading, begin, _FENCE)
     return name, value, reading.expect(marks.call_ends, end, Boundary.CALL)
+
+
+def _name(reading: Reading, at: int, stop: int) -> str:
+    """Return a name that stands alone between two marks."""
+    given = reading.text[at:stop].strip()
+    if given and _NAME.fullmatch(given) is None:
+        raise reading.refused(Why.UNEXPECTED_TEXT, Boundary.CALL, at, length=len(given))
+    return reading.name(given, at)
 
 
 def _closed_object(reading: Reading, at: int, mark: str) -> tuple[dict[str, object], int]:
@@ -156,8 +163,7 @@ def _object(reading: Reading, begin: int) -> tuple[dict[str, object], int]:
     if not reading.text.startswith("{", begin):
         why = Why.UNCLOSED if begin >= len(reading.text) else Why.UNEXPECTED_TEXT
         raise reading.refused(why, Boundary.ARGUMENTS, begin)
-    end = _value_end(reading, begin)
-    value, _ = reading.json_to(begin, end)
+    value, end = reading.json_from(begin)
     _checked(reading, value, begin, end)
     return value, end
 
@@ -172,10 +178,3 @@ def _checked(reading: Reading, value: object, begin: int, end: int) -> None:
 def _no_text(value: object) -> object:
     """Arguments that stand in a text are no text in a text."""
     return None if isinstance(value, str) else value
-
-
-def _value_end(reading: Reading, begin: int) -> int:
-    try:
-        return end_of(reading.text, begin, reading.limits)
-    except Refused as refused:
-        raise refused.within(Boundary.ARGUMENTS, call=len(reading.actions)) from None
