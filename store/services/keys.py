@@ -183,6 +183,19 @@ class KeyBook:
                 return await api_keys.all_keys(connection, _LISTED)
             return await api_keys.of_scope(connection, scope_id, _LISTED)
 
+    async def page(
+        self, scope_id: ScopeId | None, before: str | None, limit: int
+    ) -> tuple[list[KeyRow], str | None]:
+        """Return keys that do not wait for a second operator, newest first, and where the next page begins."""
+        async with self._database.connection() as connection:
+            rows = await api_keys.page(connection, scope_id, before, limit + 1)
+        return rows[:limit], rows[limit - 1].key_id if len(rows) > limit else None
+
+    async def waiting(self, scope_id: ScopeId | None, limit: int) -> list[KeyRow]:
+        """Return keys that wait for a second operator, those that wait longest first."""
+        async with self._database.connection() as connection:
+            return await api_keys.waiting(connection, scope_id, limit)
+
     async def one(self, key_id: str, who: Caller) -> KeyRow:
         """Return one key; another scope's is the same as none."""
         async with self._database.connection() as connection:

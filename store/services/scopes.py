@@ -79,6 +79,12 @@ class ScopeBook:
                 return found
             after = rows[-1].name
 
+    async def page(self, after: str, limit: int) -> tuple[list[Scope], str | None]:
+        """Return some scopes by name, and the name after which the next page begins; None at the end."""
+        async with self._database.connection() as connection:
+            rows = await scopes.after(connection, after, limit + 1)
+        return [scope_from(row) for row in rows[:limit]], rows[limit - 1].name if len(rows) > limit else None
+
     async def create(self, name: str, document: object | None, said_by: str) -> Scope:
         """Create a scope; without a document it gets the settings' policy. PolicyFault names all that is wrong.
 

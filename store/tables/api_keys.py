@@ -66,6 +66,17 @@ async def all_keys(connection: Connection, limit: int) -> list[KeyRow]:
     return [_of(row) for row in await connection.fetch(_SQL["all"], limit)]
 
 
+async def page(connection: Connection, scope: UUID | None, before: str | None, limit: int) -> list[KeyRow]:
+    """Return keys that do not wait for a second operator, newest first, of one scope or of the whole store."""
+    query, named = ("page_of_all", ()) if scope is None else ("page_of_scope", (scope,))
+    return [_of(row) for row in await connection.fetch(_SQL[query], *named, before, limit)]
+
+
+async def waiting(connection: Connection, scope: UUID | None, limit: int) -> list[KeyRow]:
+    """Return keys that wait for a second operator, of one scope or of the whole store."""
+    return [_of(row) for row in await connection.fetch(_SQL["waiting"], scope, limit)]
+
+
 async def insert(connection: Connection, key: NewKey) -> KeyRow:
     """Insert a key and return its row."""
     row = await connection.fetchrow(

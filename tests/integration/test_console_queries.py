@@ -5,9 +5,8 @@ again now and then, by whichever page comes first: of several tries the one with
 writes one access record for each part that is read, and that is meant; the records of one read are one statement.
 """
 
-import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -15,9 +14,7 @@ from uuid import UUID
 import httpx
 import pytest
 import pytest_asyncio
-from litestar.routes import HTTPRoute
 
-from console.app import ROUTERS
 from policies.kinds import Role
 from policies.reasons import Reason
 from store.commitments import lookup_hash
@@ -33,14 +30,13 @@ from tests.support.console import Browser, Running, console, form_token
 from tests.support.databases import clone_of
 from tests.support.exporting import ORIGIN, Desk, office
 from tests.support.factories import Run
+from tests.support.pages import PAGES, filled
 from tests.support.statements import listening
 
 in_module = pytest.mark.asyncio(loop_scope="module")
 pytestmark = pytest.mark.timeout(300)
 
 ROLES = (Role.REVIEWER, Role.AUDITOR, Role.OPERATOR)
-# Answered to everybody, without a look at the database, or with a form alone.
-OPEN = {"/sign-in", "/static/{name:str}", "/livez", "/metrics"}
 # What only leads elsewhere.
 LEADING = {"/"}
 # What all attempts of the run carry.
@@ -61,15 +57,6 @@ class Page(NamedTuple):
     narrowed: str
 
 
-def pages() -> Iterator[str]:
-    for router in ROUTERS:
-        for route in router.routes:
-            assert isinstance(route, HTTPRoute)
-            if "GET" in {str(method) for method in route.methods} and route.path not in OPEN:
-                yield route.path
-
-
-PAGES = sorted(set(pages()))
 # Pages that ask more once they are narrowed.
 NARROWED = {
     "/runs": ("outcome=stored", "reason=write_failed", "label=team", "state=open"),
@@ -100,8 +87,8 @@ class Town:
 
     def path(self, route: str, narrowed: str = "") -> str:
         """Fill in a page's address; one with a name that nobody filled in is a page that is not in this test yet."""
-        filled = re.sub(r"\{(\w+):\w+\}", lambda found: self.named[found[1]], route)
-        return f"{filled}?{narrowed.format(**self.named)}" if narrowed else filled
+        path = filled(route, self.named)
+        return f"{path}?{narrowed.format(**self.named)}" if narrowed else path
 
     async def asks(self, browser: Browser, path: str) -> tuple[Statements, httpx.Response]:
         """Open a page; return what it asked the database."""

@@ -10,7 +10,7 @@ from store.ids import ScopeId
 from store.services.listing import Listing, listing
 from store.wiring import Services
 
-MOST_ROWS = 50
+MOST_ROWS = 40
 
 
 @dataclass(frozen=True, slots=True)

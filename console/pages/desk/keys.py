@@ -37,6 +37,8 @@ _SOON: Final = timedelta(days=14)
 _FIELDS: Final = ("role", "lifetime", "clearances", "note", "once")
 _ONCE_BYTES: Final = 16
 _ID_CHARACTERS: Final = 16
+_MOST_KEYS: Final = 40
+_MOST_WAITING: Final = 15
 
 MAY: Final[Mapping[Role, str]] = MappingProxyType(
     {
@@ -153,10 +155,10 @@ async def _list(
 ) -> Response[Any]:
     """Show the keys and the form; `again` is the key that a form made when it was sent before."""
     who, now = signed(request), utc_now()
-    rows = [
-        (row, _offered(row, who.caller, now))
-        for row in await services(request).keys.listed(scope_id(request))
-    ]
+    book, scope, before = services(request).keys, scope_id(request), request.query_params.get("before")
+    waiting = await book.waiting(scope, _MOST_WAITING + 1) if before is None else []
+    found, following = await book.page(scope, None if before is None else _key_id(before), _MOST_KEYS)
+    rows = [(row, _offered(row, who.caller, now)) for row in found]
     names = {}
     if who.scope is None:
         names = {scope.scope_id: scope.name for scope in await services(request).scopes.all_scopes()}
@@ -164,9 +166,12 @@ async def _list(
         request,
         "desk_keys.html",
         status=status,
-        waiting=[each for each in rows if each[1].waits],
-        live=[each for each in rows if not each[1].waits and not each[1].over],
+        waiting=[(row, _offered(row, who.caller, now)) for row in waiting[:_MOST_WAITING]],
+        more_wait=len(waiting) > _MOST_WAITING,
+        live=[each for each in rows if not each[1].over],
         over=[each for each in rows if each[1].over],
+        following=following,
+        before=before,
         names=names,
         roles=[(role, MAY[role]) for role in Role if who.scope is not None or role is Role.OPERATOR],
         need=sorted(role.value for role in NEED_CONFIRMATION),

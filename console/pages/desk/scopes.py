@@ -14,7 +14,7 @@ from litestar.params import FromPath
 
 from console import policy_words
 from console.guards import AnyRequest, operates, services, signed
-from console.pages.desk.forms import Filled, chosen, field_of, filled
+from console.pages.desk.forms import MOST_ROWS, Filled, chosen, field_of, filled
 from console.rendering import page, redirect
 from policies.documents import PolicyFault
 from policies.kinds import Content, Kind
@@ -131,12 +131,18 @@ HANDLERS: Final = (list_scopes, create_scope, leave_scope, edit_policy, review_p
 
 async def _list(request: AnyRequest, form: Filled, *, status: int = 200) -> Response[Any]:
     who, book = signed(request), services(request).scopes
-    found = await book.all_scopes() if who.of_store else [await book.get(who.in_scope.scope_id)]
+    after = request.query_params.get("after")
+    if who.of_store:
+        found, following = await book.page("" if after is None else caller_id(after), MOST_ROWS)
+    else:
+        found, following = [await book.get(who.in_scope.scope_id)], None
     return page(
         request,
         "desk_scopes.html",
         status=status,
         scopes=found,
+        after=after,
+        following=following,
         form=form,
         choose="choose" in request.query_params,
     )
