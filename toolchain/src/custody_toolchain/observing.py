@@ -21,6 +21,23 @@ Observer: TypeAlias = Callable[[Fact], object]
 _MOST_WAITING: Final = 1024
 
 
+class Guarded:
+    """A report as the parts use it: making a fact and reporting it never raises; what was raised is counted."""
+
+    def __init__(self, report: Report | None) -> None:
+        self._report = report
+        self.failed = 0
+
+    def tell(self, make: Callable[[], Fact]) -> None:
+        """Make a fact and report it, if anybody wants facts."""
+        if self._report is None:
+            return
+        try:
+            self._report(make())
+        except Exception:  # noqa: BLE001 - whoever observes is never in the way; it is counted
+            self.failed += 1
+
+
 class Reporter:
     """Gives each observer a copy of each fact, on a thread of its own that ends with the process."""
 

@@ -186,7 +186,7 @@ class Passage:
         self._receipt, self._persisted = prior, True
         if (prior.run, prior.action) in self._with.unsaved:
             yield from self._save()
-        self._telling.tell(
+        self._telling.stage(
             Stage.REPLAY,
             Step(Status.REPLAYED),
             execution=prior.executions or None,
@@ -337,7 +337,7 @@ class Passage:
 
     def _execute(self, tool: Tool, execution: int) -> Steps[None]:
         started = self._with.clock()
-        self._telling.tell(Stage.EXECUTION, Step(Status.STARTED), execution=execution)
+        self._telling.stage(Stage.EXECUTION, Step(Status.STARTED), execution=execution)
         call = self._call(copied(self._receipt.effective_arguments))
         try:
             self._raw = yield from ask(tool.execute, call, timeout_s=tool.timeout_s)
@@ -445,7 +445,7 @@ class Passage:
             return
         self._with.unsaved.pop(key, None)
         self._persisted = True
-        self._telling.tell(Stage.PERSISTENCE, Step(Status.PERSISTED), **known)
+        self._telling.stage(Stage.PERSISTENCE, Step(Status.PERSISTED), **known)
 
     def _keep_unsaved(self, key: tuple[str, str], receipt: Receipt) -> None:
         kept = self._with.unsaved
@@ -526,7 +526,7 @@ class Passage:
 
     def _told(self, stage: Stage, step: Step, *, to_the_end: bool = False, **more: Any) -> Steps[None]:
         """Report a stage; if it stopped the action, tell the failure hooks which stage it was."""
-        self._telling.tell(stage, step, **more)
+        self._telling.stage(stage, step, **more)
         if step.status not in _STOPPED:
             return
         failure = Failure(

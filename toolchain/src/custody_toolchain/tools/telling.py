@@ -4,7 +4,7 @@ import secrets
 from typing import Any, Final
 
 from custody_toolchain.facts import Stage, StageFact, code_of, fact_id, now
-from custody_toolchain.observing import Report
+from custody_toolchain.observing import Guarded, Report
 from custody_toolchain.tools.records import Action, Step, Tool
 
 _MOST_NAME: Final = 128
@@ -33,20 +33,14 @@ def stage_fact(action: Action, tool: Tool | None, stage: Stage, step: Step, **mo
     )
 
 
-class Telling:
+class Telling(Guarded):
     """One action's facts, to one report."""
 
     def __init__(self, report: Report | None, action: Action, tool: Tool | None) -> None:
-        self._report = report
+        super().__init__(report)
         self._action = action
         self._tool = tool
-        self.failed = 0
 
-    def tell(self, stage: Stage, step: Step, **more: Any) -> None:
+    def stage(self, stage: Stage, step: Step, **more: Any) -> None:
         """Report one stage; a report that raises is counted, and the action goes on."""
-        if self._report is None:
-            return
-        try:
-            self._report(stage_fact(self._action, self._tool, stage, step, **more))
-        except Exception:  # noqa: BLE001 - whoever observes is never in the way; it is counted
-            self.failed += 1
+        self.tell(lambda: stage_fact(self._action, self._tool, stage, step, **more))

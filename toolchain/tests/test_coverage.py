@@ -1,0 +1,381 @@
+"""Read is not read whole: what was skipped, repeated, cut or changed is said, and never counted as read."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from custody_toolchain.coverage import Coverage, Intervals, Page, Version, file_id, utf8_end
+from custody_toolchain.facts import CoverageFact, Deviation, encode
+
+MiB = 1024 * 1024
+
+
+def page(asked, size, *, granted=None, of=None, path="/work/a.txt", **said):
+    """Return a page as a well-behaved tool gives it: `granted` bytes from where it was asked, and where to go on."""
+    granted = size if granted is None else granted
+    eof = of is not None and asked + granted >= of
+    told = {"next_offset": None if eof else asked + granted, "eof": eof}
+    return Page(path, asked, size, asked, granted, **{**told, **said})
+
+
+def read(text, size):
+    """Read a whole text by pages of at most `size` bytes that cut no character, as a tool would."""
+    data, at, pages = text.encode(), 0, []
+    while True:
+        got = data[at : at + size]
+        got = got[: utf8_end(got)] if at + size < len(data) else got
+        pages.append(page(at, size, granted=len(got), of=len(data)))
+        at += len(got)
+        if at >= len(data):
+            return pages
+
+
+def cover(*pages):
+    ledger = Coverage("run-1")
+    return [ledger.read(one) for one in pages]
+
+
+# Ranges
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12))), st.integers(0, 80))
+def test_ranges_are_what_a_set_of_bytes_is(added, stop):
+    ranges = Intervals()
+    model: set[int] = set()
+    for start, size in added:
+        assert ranges.overlap(start, start + size) == len(model & set(range(start, start + size)))
+        ranges.add(start, start + size)
+        model |= set(range(start, start + size))
+    found = ranges.ranges
+    assert {byte for start, end in found for byte in range(start, end)} == model
+    assert all(one[1] < other[0] for one, other in pairwise(found))
+    assert ranges.frontier == next(byte for byte in range(100) if byte not in model)
+    assert ranges.size == len(model)
+    assert ranges.end == max(model, default=-1) + 1
+    missing = {byte for start, end in ranges.gaps(stop) for byte in range(start, end)}
+    assert missing == set(range(stop)) - model
+
+
+def test_ranges_without_room_are_not_claimed():
+    ranges = Intervals(most=2)
+    for start in (0, 10, 20):
+        ranges.add(start, start + 5)
+    assert ranges.ranges == ((0, 5), (10, 15))
+    assert ranges.dropped == 1
+    ranges.add(5, 10)
+    ranges.add(20, 25)
+    assert ranges.ranges == ((0, 15), (20, 25))
+
+
+@pytest.mark.parametrize("bad", [(-1, 3), (3, 2)])
+def test_a_range_that_is_none_is_refused(bad):
+    with pytest.raises(ValueError, match="range"):
+        Intervals().add(*bad)
+
+
+# Pages in order
+
+
+def test_evidence_in_the_last_bytes_is_only_read_when_the_frontier_is_there():
+    size = 3 * 4000 + 17
+    ledger = Coverage("run-1")
+    for at in range(0, 12_000, 4000):
+        reading = ledger.read(page(at, 4000, of=size))
+        assert not reading.coverage.whole
+    assert reading.coverage.gaps == ()
+    last = ledger.read(page(12_000, 4000, granted=17, of=size))
+    assert last.coverage.whole
+    assert last.coverage.frontier == last.coverage.end == size
+    assert (last.asked, last.granted, last.clamped) == (4000, 17, 0)
+    assert last.deviations == ()
+
+
+@pytest.mark.parametrize("character", ["é", "漢", "😀"], ids=["2 bytes", "3 bytes", "4 bytes"])
+@pytest.mark.parametrize("before", [0, 1, 2, 3])
+@pytest.mark.parametrize("size", [4, 5, 4000])
+def test_pages_cut_inside_characters_are_whole_all_the_same(character, before, size):
+    readings = cover(*read("x" * before + character * 3000, size))
+    last = readings[-1].coverage
+    assert last.whole
+    assert last.ranges == ((0, before + 3000 * len(character.encode())),)
+    assert set(last.deviations) <= {Deviation.CLAMPED}
+
+
+def test_4000_asked_and_3998_given_is_three_numbers_and_going_on_at_4000_a_gap():
+    first, second = cover(page(0, 4000, granted=3998, of=9000), page(4000, 6000, granted=5000, of=9000))
+    assert (first.asked, first.granted, first.clamped) == (4000, 3998, 2)
+    assert first.deviations == (Deviation.CLAMPED,)
+    assert second.expected == 3998
+    assert second.deviations == (Deviation.SELF_COMPUTED, Deviation.SKIPPED)
+    assert not second.coverage.whole
+    assert second.coverage.gaps == ((3998, 4000),)
+    assert second.coverage.frontier == 3998
+
+
+def test_the_end_of_a_file_behind_a_gap_completes_nothing():
+    readings = cover(page(0, 3998), page(7998, 1000, of=8998))
+    assert not readings[-1].coverage.whole
+    assert readings[-1].coverage.end == 8998
+    assert readings[-1].coverage.gaps == ((3998, 7998),)
+    filled = cover(page(0, 3998), page(7998, 1000, of=8998), page(3998, 4000))[-1]
+    assert filled.coverage.whole
+    assert filled.deviations == ()
+
+
+def test_a_repeat_is_named_and_counted_once():
+    _, again = cover(page(0, 100), page(0, 100))
+    assert again.deviations == (Deviation.REPEATED,)
+    assert again.coverage.ranges == ((0, 100),)
+    assert again.coverage.pages == 2
+
+
+def test_a_start_in_the_middle_is_named():
+    (reading,) = cover(page(500, 100, of=600))
+    assert set(reading.deviations) == {Deviation.STARTED_IN_THE_MIDDLE, Deviation.SELF_COMPUTED}
+    assert reading.coverage.frontier == 0
+    assert not reading.coverage.whole
+
+
+def test_an_offset_that_a_tool_named_is_no_invention():
+    ledger = Coverage("run-1")
+    ledger.offer("/work/a.txt", 500)
+    reading = ledger.read(page(500, 100))
+    assert reading.deviations == (Deviation.STARTED_IN_THE_MIDDLE,)
+
+
+def test_without_a_next_offset_of_the_tools_every_next_one_is_computed():
+    _, second = cover(page(0, 100, next_offset=None), page(100, 100))
+    assert second.expected is None
+    assert second.deviations == (Deviation.SELF_COMPUTED,)
+    assert second.coverage.ranges == ((0, 200),)
+
+
+def test_an_empty_file_is_whole_once_it_was_looked_at():
+    ledger = Coverage("run-1")
+    assert ledger.of("/work/a.txt") is None
+    reading = ledger.read(page(0, 4000, granted=0, of=0))
+    assert reading.coverage.whole
+    assert reading.coverage.end == 0
+    assert reading.coverage.ranges == ()
+
+
+def test_an_empty_page_far_behind_the_end_says_nothing_of_where_the_end_is():
+    _, beyond = cover(page(0, 100), page(5000, 100, granted=0, eof=True, next_offset=None))
+    assert beyond.coverage.end is None
+    assert not beyond.coverage.whole
+
+
+def test_an_empty_page_at_the_frontier_says_that_the_end_is_there():
+    _, last = cover(page(0, 100), page(100, 100, granted=0, eof=True, next_offset=None))
+    assert last.coverage.end == 100
+    assert last.coverage.whole
+
+
+def test_a_size_that_is_told_is_an_end_too():
+    (reading,) = cover(page(0, 100, version=Version(size=100)))
+    assert reading.coverage.whole
+    (reading,) = cover(page(0, 100, version=Version(size=101)))
+    assert not reading.coverage.whole
+
+
+# Files that change
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        (Version(modified_ns=1), Version(modified_ns=2)),
+        (Version(sha256="a"), Version(sha256="b")),
+        (Version(id="1:1"), Version(id="1:2")),
+        (Version(size=200), Version(size=300)),
+    ],
+    ids=["time", "hash", "id", "size"],
+)
+def test_a_change_between_pages_is_said_and_what_was_read_is_no_version(told):
+    old, new = told
+    _, second = cover(page(0, 100, version=old), page(100, 100, of=200, version=new))
+    assert Deviation.CHANGED in second.deviations
+    assert not second.coverage.one_version
+    assert second.coverage.frontier == 200
+
+
+def test_read_anew_from_its_beginning_a_changed_file_is_one_version_again():
+    old, new = Version(modified_ns=1), Version(modified_ns=2)
+    readings = cover(page(0, 100, version=old), page(0, 150, version=new), page(150, 50, of=200, version=new))
+    assert Deviation.CHANGED in readings[1].deviations
+    assert readings[1].coverage.ranges == ((0, 150),)
+    last = readings[-1].coverage
+    assert last.whole
+    assert last.one_version
+    assert Deviation.CHANGED in last.deviations
+
+
+def test_a_file_that_shrinks_is_not_whole_because_more_than_it_was_read():
+    _, second = cover(
+        page(0, 8000, version=Version(size=10_000)),
+        page(8000, 2000, granted=0, eof=True, next_offset=None, version=Version(size=5000)),
+    )
+    assert set(second.deviations) == {Deviation.CHANGED, Deviation.SHRUNK}
+    assert not second.coverage.whole
+    assert not second.coverage.one_version
+
+
+def test_a_file_that_grows_after_its_end_is_not_whole_any_more():
+    first, second, third = cover(
+        page(0, 100, of=100), page(0, 50, version=Version(size=150)), page(50, 100, of=150)
+    )
+    assert first.coverage.whole
+    assert not second.coverage.whole
+    assert Deviation.CHANGED in second.deviations
+    assert third.coverage.whole
+
+
+def test_an_empty_file_that_has_grown_is_changed():
+    _, second = cover(page(0, 10, granted=0, of=0), page(0, 10, of=10))
+    assert Deviation.CHANGED in second.deviations
+    assert second.coverage.whole
+
+
+def test_a_size_and_an_end_that_contradict_each_other_are_a_change():
+    (reading,) = cover(page(0, 90, of=90, version=Version(size=100)))
+    assert reading.deviations == (Deviation.CHANGED,)
+    assert not reading.coverage.whole
+
+
+# Which file
+
+
+def test_one_files_end_does_not_complete_another():
+    ledger = Coverage("run-1")
+    ledger.read(page(0, 100, path="/a"))
+    ledger.read(page(0, 200, path="/b", of=200))
+    one, other = ledger.of("/a"), ledger.of("/b")
+    assert one is not None
+    assert other is not None
+    assert not one.whole
+    assert other.whole
+    assert one.end is None
+
+
+def test_paths_are_normalised():
+    ledger = Coverage("run-1")
+    ledger.read(page(0, 100, path="/work//x/../a.txt"))
+    ledger.read(page(100, 100, of=200, path="/work/./a.txt"))
+    assert [known.whole for known in ledger.files] == [True]
+
+
+@pytest.mark.parametrize("same", ["1:7", None])
+def test_a_file_linked_twice_is_one_file_exactly_where_its_id_is_told(same):
+    version = Version(id=same)
+    ledger = Coverage("run-1")
+    ledger.read(page(0, 100, path="/link-1", version=version))
+    ledger.read(page(100, 100, path="/link-2", of=200, version=version))
+    assert [known.whole for known in ledger.files] == ([True] if same else [False, False])
+    assert len(ledger.files) == (1 if same else 2)
+
+
+def test_a_path_that_leads_to_another_file_now_is_that_file():
+    ledger = Coverage("run-1")
+    ledger.read(page(0, 100, path="/a", version=Version(id="1")))
+    ledger.read(page(0, 100, path="/b", version=Version(id="2")))
+    reading = ledger.read(page(100, 50, path="/a", of=150, version=Version(id="2")))
+    assert reading.coverage.whole
+    assert ledger.of("/a") == reading.coverage
+    assert [known.whole for known in ledger.files] == [False, True]
+
+
+def test_files_are_bounded_and_what_has_no_room_never_adds_up():
+    ledger = Coverage("run-1", most_files=2)
+    for name in ("/a", "/b", "/c", "/c"):
+        reading = ledger.read(page(0, 100, path=name))
+    assert len(ledger.files) == 2
+    assert ledger.files_dropped == 2
+    assert reading.coverage.pages == 1
+
+
+def test_offsets_are_bytes_from_zero():
+    with pytest.raises(ValueError, match="bytes"):
+        page(-1, 10)
+
+
+# Facts
+
+
+def test_a_fact_names_no_path_and_fits():
+    facts: list[CoverageFact] = []
+    ledger = Coverage("run-1", report=facts.append)  # type: ignore[arg-type] # only these come
+    far = 2**52
+    for at in range(0, 100, 2):
+        ledger.read(page(far + at, 1, path="/home/secret-name.txt", action="a1"))
+    assert len(facts) == 50
+    for fact in facts:
+        assert b"secret" not in encode(fact)
+    assert facts[-1].file == file_id("run-1", "/home/x/../secret-name.txt")
+    assert facts[-1].file != file_id("run-2", "/home/secret-name.txt")
+    assert len(facts[-1].ranges) + facts[-1].more == 50
+    assert facts[-1].action == "a1"
+    assert len({fact.fact for fact in facts}) == 50
+
+
+def test_a_caller_may_name_the_file_and_an_odd_name_is_refused():
+    facts: list[CoverageFact] = []
+    ledger = Coverage("run-1", report=facts.append)  # type: ignore[arg-type] # only these come
+    ledger.read(page(0, 10), file="annual-report")
+    assert facts[0].file == "annual-report"
+    with pytest.raises(ValueError, match="a file's id"):
+        ledger.read(page(0, 10), file="/etc/passwd")
+
+
+def test_a_report_that_raises_changes_no_count():
+    def raising(_):
+        raise ValueError
+
+    ledger = Coverage("run-1", report=raising)
+    assert ledger.read(page(0, 10, of=10)).coverage.whole
+    assert ledger.reports_failed == 1
+
+
+# Against a model
+
+
+class Reader(RuleBasedStateMachine):
+    """Reads a file that nobody changes, page by page in any order, with a tool that gives what it likes."""
+
+    size = 50
+
+    def __init__(self):
+        super().__init__()
+        self.ledger = Coverage("run-1")
+        self.seen: set[int] = set()
+        self.told = {0}
+        self.end_seen = False
+
+    @rule(asked=st.integers(0, 60), size=st.integers(0, 20), short=st.integers(0, 3))
+    def read_a_page(self, asked, size, short):
+        granted = max(0, min(size, self.size - asked) - short)
+        eof = asked + granted >= self.size
+        reading = self.ledger.read(
+            page(asked, size, granted=granted, eof=eof, next_offset=None if eof else asked + granted)
+        )
+        new = set(range(asked, asked + granted))
+        assert (Deviation.REPEATED in reading.deviations) == bool(self.seen & new)
+        assert (Deviation.SELF_COMPUTED in reading.deviations) == (asked not in self.told)
+        assert (Deviation.CLAMPED in reading.deviations) == (not eof and granted < size)
+        if granted:
+            assert Deviation.CHANGED not in reading.deviations
+        self.seen |= new
+        if not eof:
+            self.told.add(asked + granted)
+
+    @invariant()
+    def never_more_than_was_read(self):
+        coverage = self.ledger.of("/work/a.txt")
+        if coverage is not None:
+            assert {byte for start, stop in coverage.ranges for byte in range(start, stop)} == self.seen
+            assert not coverage.whole or self.seen == set(range(self.size))
+
+
+TestReader = Reader.TestCase
