@@ -140,19 +140,19 @@ def _is_whole(draft: AnswerDraft, options: Options) -> bool:
 
 def _from_calls(draft: AnswerDraft, calls: list[CallDraft], options: Options, made: _Made) -> None:
     """Make the actions of native calls. A cut refuses all, or leaves the leading closed ones, as the caller said."""
+    named = class_of(draft.finishes.get(options.choice))
+    whole = draft.state in _WHOLE and named != "length"
     cut: Refused | None = None
     for call in calls:
         try:
-            made.actions.append(_action(call, len(made.actions), options, made))
+            made.actions.append(_action(call, options, made, whole=whole))
         except Refused as refused:
             refused.name = refused.name or call.name
             if refused.within(Boundary.CALL, call=len(made.actions)).why is not Why.CUT:
                 raise
             cut = refused
             break
-    # Only an error says more than a finish: with "unexpected_tool_call" the call itself is whole.
-    named = class_of(draft.finishes.get(options.choice))
-    if cut is None and (draft.state not in _WHOLE or named == "length"):
+    if cut is None and not whole:
         cut = Refused(Why.CUT, Boundary.STREAM)
     if cut is None:
         return
@@ -162,8 +162,8 @@ def _from_calls(draft: AnswerDraft, calls: list[CallDraft], options: Options, ma
     made.actions = [_salvaged(action) for action in made.actions]
 
 
-def _action(call: CallDraft, ordinal: int, options: Options, made: _Made) -> Action:
-    if call.cut:
+def _action(call: CallDraft, options: Options, made: _Made, *, whole: bool) -> Action:
+    if call.cut or (call.is_text and not whole):  # of a text nobody can tell whether it is closed
         raise Refused(Why.CUT, Boundary.ARGUMENTS)
     name = name_of(call.name, options.limits)
     raw = None if call.arguments is not None and not any(call.pieces) else joined(call.pieces)
@@ -176,10 +176,12 @@ def _action(call: CallDraft, ordinal: int, options: Options, made: _Made) -> Act
         raise Refused(Why.ARGUMENTS_CONFLICT, Boundary.ARGUMENTS)
     elif raw:
         arguments = _decoded(raw, options.limits)
-    else:
+    elif whole:
         made.notes[EMPTY] = None
+    else:  # they may have been to come
+        raise Refused(Why.CUT, Boundary.ARGUMENTS)
     return Action(
-        ordinal=ordinal,
+        ordinal=len(made.actions),
         name=name,
         arguments=arguments,
         source=Source.NATIVE,
