@@ -110,7 +110,8 @@ def _next(reading: Reading, at: int, inside: _Mark, boundary: Boundary) -> _Mark
         raise reading.refused(Why.UNCLOSED, boundary, inside.at)
     if _BEGINS.match(reading.text, at):
         return _mark(reading, at, inside)
-    raise reading.refused(Why.UNEXPECTED_TEXT, boundary, at)
+    begun = reading.text.startswith("<", at) and reading.text.find(">", at) < 0
+    raise reading.refused(Why.UNCLOSED if begun else Why.UNEXPECTED_TEXT, boundary, at)
 
 
 def _mark(reading: Reading, at: int, like: _Mark | None, *, parameter: int | None = None) -> _Mark:

@@ -35,12 +35,12 @@ def whole(draft: AnswerDraft, body: Event) -> None:
     for choice in listed(body.get("choices")):
         said = mapping(choice)
         at = _choice(said)
+        draft.finish(said.get("finish_reason"), at)
         message = mapping(said.get("message"))
         _content(draft, message, at)
         for piece in listed(message.get("tool_calls")):
             take_piece(draft, mapping(piece, Boundary.CALL), at, streamed=False)
         _function_call(draft, message, at)
-        draft.finish(said.get("finish_reason"), at)
     draft.terminal = True
 
 
@@ -50,12 +50,12 @@ def chunk(draft: AnswerDraft, event: Event) -> None:
     for choice in listed(event.get("choices")):
         said = mapping(choice)
         at = _choice(said)
+        draft.finish(said.get("finish_reason"), at)
         delta = mapping(said.get("delta"))
         _content(draft, delta, at)
         for piece in listed(delta.get("tool_calls")):
             take_piece(draft, mapping(piece, Boundary.CALL), at, streamed=True)
         _function_call(draft, delta, at)
-        draft.finish(said.get("finish_reason"), at)
 
 
 def take_piece(

@@ -19,6 +19,8 @@ def whole(draft: AnswerDraft, body: Event) -> None:
     output = body.get("output")
     message = mapping(output.get("message") if isinstance(output, Mapping) else None)
     draft.recognised = bool(message)
+    draft.finish(body.get("stopReason"))
+    draft.terminal = True
     draft.failed = not message and ("message" in body or "__type" in body)
     for at, block in enumerate(listed(message.get("content"))):
         said = mapping(block)
@@ -28,8 +30,6 @@ def whole(draft: AnswerDraft, body: Event) -> None:
             draft.say(mapping(part).get("text"), block=at)
         if said.get("toolUse") is not None:
             _tool(draft, at, mapping(said["toolUse"], Boundary.CALL), streamed=False)
-    draft.finish(body.get("stopReason"))
-    draft.terminal = True
 
 
 def chunk(draft: AnswerDraft, event: Event) -> None:

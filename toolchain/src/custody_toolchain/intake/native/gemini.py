@@ -32,12 +32,12 @@ def chunk(draft: AnswerDraft, event: Event) -> None:
         at = said.get("index", 0)
         if type(at) is not int:
             raise Refused(Why.WRONG_TYPE, Boundary.ANSWER)
-        for part in listed(mapping(said.get("content")).get("parts")):
-            _part(draft, mapping(part), at)
         reason = said.get("finishReason")
         if reason and reason != _UNSAID:
             draft.finish(reason, at)
             draft.terminal = True
+        for part in listed(mapping(said.get("content")).get("parts")):
+            _part(draft, mapping(part), at)
     feedback = event.get("promptFeedback")
     if isinstance(feedback, Mapping) and feedback.get("blockReason"):
         draft.finish("content_filter")

@@ -16,6 +16,8 @@ def whole(draft: AnswerDraft, body: Event) -> None:
     """Take an answer that did not stream."""
     _failed(draft, body)
     draft.recognised = isinstance(body.get("content"), list | tuple)
+    draft.finish(body.get("stop_reason"))
+    draft.terminal = True
     draft.head(body.get("id"), body.get("model"))
     for at, block in enumerate(listed(body.get("content"))):
         said = mapping(block)
@@ -24,8 +26,6 @@ def whole(draft: AnswerDraft, body: Event) -> None:
         if call is not None:
             call.arguments = said.get("input")
             call.cut = False
-    draft.finish(body.get("stop_reason"))
-    draft.terminal = True
 
 
 def chunk(draft: AnswerDraft, event: Event) -> None:

@@ -67,12 +67,12 @@ def chunk(draft: AnswerDraft, event: Event) -> None:
 
 def _response(draft: AnswerDraft, response: Event) -> None:
     draft.head(response.get("id"), response.get("model"))
-    for at, item in enumerate(listed(response.get("output"))):
-        _item(draft, at, mapping(item), done=True)
     draft.failed = draft.failed or bool(response.get("error"))
     details = response.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, Mapping) else None
     draft.finish(reason or response.get("status"))
+    for at, item in enumerate(listed(response.get("output"))):
+        _item(draft, at, mapping(item), done=True)
 
 
 def _item(draft: AnswerDraft, at: Any, item: Event, *, done: bool) -> None:
