@@ -28,7 +28,9 @@ def answer(request: AnyRequest, reason: Reason, status: int, detail: str = "") -
     facts = {"reason": reason, "code": status, "detail": detail}
     if wants_fragment(request):
         return fragment(request, "fault_piece.html", status=status, whole=False, **facts)
-    return page(request, "fault.html", status=status, whole=True, **facts)
+    # The same address again, where asking again changes nothing by itself.
+    again = str(request.method) in _READS
+    return page(request, "fault.html", status=status, whole=True, again=again, **facts)
 
 
 def _on_not_signed_in(request: AnyRequest, _: NotSignedIn) -> Response[Any]:

@@ -16,7 +16,7 @@ from console.words import Words
 from policies.availability import content_role
 from policies.kinds import Capture, Kind
 from policies.reasons import Reason
-from store.errors import Corrupt, Malformed, NotFound, Refused
+from store.errors import Corrupt, Malformed, NotFound, Refused, Unavailable
 from store.queue import RunKey
 from store.services.content import ContentView
 from store.services.paging import Reader
@@ -34,6 +34,11 @@ _NOT_TOLD: Final = Words(
     "Not received",
     "Nothing of it was stored, nothing of it waits, and nobody has said that it is missing.",
     "The closing of the run counts what nobody told of. That it is not here does not say that it never was.",
+)
+_NOT_KNOWN: Final = Words(
+    "Not known now",
+    "Nothing of it is stored, and the write queue does not answer: whether it waits there cannot be told.",
+    "This is an outage, not a refusal: look again in a moment.",
 )
 _PURPOSE: Final = Words(
     "A purpose is needed",
@@ -69,7 +74,7 @@ class Side:
     @property
     def told(self) -> bool:
         """Say whether anything at all is known of it."""
-        return self.state is None or self.state.said is not _NOT_TOLD
+        return self.state is None or self.state.said not in (_NOT_TOLD, _NOT_KNOWN)
 
 
 class Reading(StrEnum):
@@ -150,14 +155,25 @@ def _since(reason: Reason, times: TimesView) -> Iterator[tuple[str, datetime]]:
 async def _missing(opened: Services, reader: Reader, named: PartIdentity) -> State:
     """Say why nothing is stored: it waits, it was refused or lost, or nobody told of it."""
     run = RunKey(reader.scope, named.run)
-    waiting = await opened.outcomes.of_identity(run, named.exchange, named.attempt, named.kind)
+    try:
+        waiting = await opened.outcomes.of_identity(run, named.exchange, named.attempt, named.kind)
+    except Unavailable as outage:
+        # What is stored is read all the same, and so is what was recorded as missing.
+        if outage.reason is not Reason.QUEUE_UNAVAILABLE:
+            raise
+        return await _recorded(opened, reader, named) or State(outage.reason.value, _NOT_KNOWN, "warn", [])
     if waiting is not None and waiting.capture is Capture.QUEUED:
         said = _QUEUED if waiting.overdue is None else words.of_mark(waiting.overdue)
         word, tone = ("queued", "") if waiting.overdue is None else (waiting.overdue.value, "warn")
         return State(word, said, tone, [("Accepted", waiting.received_at)])
+    return await _recorded(opened, reader, named) or State("not_received", _NOT_TOLD, "", [])
+
+
+async def _recorded(opened: Services, reader: Reader, named: PartIdentity) -> State | None:
+    """Say why nothing is stored, where that was recorded."""
     gap = await opened.run_reads.gap(reader, named)
     if gap is None:
-        return State("not_received", _NOT_TOLD, "", [])
+        return None
     of_gap = words.of(Reason(gap.reason))
     said = Words(f"Not stored: {of_gap.name}", of_gap.sentence, of_gap.advice)
     times = [("First", gap.first_at)] if gap.times == 1 else [("First", gap.first_at), ("Last", gap.last_at)]

@@ -89,6 +89,13 @@ class Place:
         assert found.get("capture") != "stored", found
         return str(found["reason"])
 
+    async def accepted(self, run: str, exchange: str, content: object) -> str:
+        """Post a request without waiting for it, and return what became of it."""
+        found = await self._put(
+            run, exchange, content, attempt="1", kind=REQUEST, headers={"Prefer": "respond-async"}
+        )
+        return str(found["capture"])
+
     async def _put(
         self, run: str, exchange: str, content: object, *, attempt: str, kind: str, headers: Mapping[str, str]
     ) -> Any:

@@ -12,18 +12,6 @@ from tests.browser.seed import DIGITS, GONE, MAIN
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(120)]
 
 NUMBERS = f"/runs/{MAIN}/exchanges/numbers/attempts/1"
-# By what its exchange is called in the run of what is gone: what a reviewer is told in the place of the content.
-UNAVAILABLE = {
-    f"{GONE}/exchanges/revoked": "source_unavailable",
-    f"{GONE}/exchanges/withdrawn": "dependency_changed",
-    f"{GONE}/exchanges/not-cleared": "permission_denied",
-    f"{GONE}/exchanges/erased": "erased",
-    f"{GONE}/exchanges/changed": "integrity_mismatch",
-    f"{GONE}/exchanges/restored": "lost_in_restore",
-    "gone-expired/exchanges/x-1": "retention_expired",
-    "gone-held/exchanges/x-1": "expired_held",
-    "gone-key/exchanges/x-1": "key_lost",
-}
 
 
 async def test_what_cannot_be_seen_is_made_visible_and_digits_stay(window):
@@ -51,18 +39,6 @@ async def test_retries_are_compared_and_a_stream_is_shown_as_it_came(window):
         await page.get_by_role("link", name="Compare with previous").click()
         await page.locator(".row-changed, .row-right").first.wait_for()
         assert "iVBORw0KGgo" not in await page.locator("main").inner_text()
-
-
-@pytest.mark.parametrize(("where", "reason"), UNAVAILABLE.items())
-async def test_what_is_not_readable_is_a_state_in_the_place_of_the_content(window, where: str, reason: str):
-    async with window(Role.REVIEWER) as seen:
-        await seen.open(f"/runs/{where}/attempts/1")
-        state = seen.page.locator("#request .state")
-        assert await state.get_attribute("data-reason") == reason
-        assert len(await state.inner_text()) > 80
-        await state.get_by_role("link").first.click()
-        await seen.page.wait_for_url("**/parts/*")
-        assert "Proof log" in await seen.page.content()
 
 
 async def test_a_custodian_reads_what_is_held_once_a_purpose_is_said(window):
