@@ -60,10 +60,20 @@ def executions(steps: Sequence[Step]) -> int | None:
     return 0 if _broken(steps) is Row.REFUSED_BEFORE_CALL else None
 
 
+def last_of(steps: Sequence[Step]) -> dict[Stage, Status]:
+    """Return the last status of each stage that was told of; of executions, that of the last one."""
+    others = [step for step in steps if step.stage is not Stage.EXECUTION]
+    return {step.stage: step.status for step in (*others, *_executed(steps))}
+
+
+def _executed(steps: Sequence[Step]) -> list[Step]:
+    # A stable order: of the last execution the last word counts.
+    return sorted((s for s in steps if s.stage is Stage.EXECUTION), key=lambda step: step.execution or 1)
+
+
 def _broken(steps: Sequence[Step]) -> Row | None:
     """Return the stage at which it ended; None where none of them says so."""
-    # A stable order: of the last execution the last word counts.
-    executed = sorted((s for s in steps if s.stage is Stage.EXECUTION), key=lambda step: step.execution or 1)
+    executed = _executed(steps)
     replayed = any(step.status is Status.REPLAYED for step in steps)
     if not executed and not replayed:
         refused = any(step.stage in _BEFORE and step.status in _TURNED_DOWN for step in steps)

@@ -39,6 +39,7 @@ from store.services.holds import Holds
 from store.services.ingest import Ingest
 from store.services.key_marks import make_keys, own_keys
 from store.services.keys import KeyBook
+from store.services.lens import Lens
 from store.services.log_standing import LogStandings
 from store.services.metrics import Metrics
 from store.services.notes import Notes
@@ -98,6 +99,7 @@ class Services:
     run_reads: RunReads
     run_lists: RunLists
     run_maps: RunMaps
+    lens: Lens
     content: ContentReads
     access_log: AccessLog
     accesses: AccessPages
@@ -272,6 +274,7 @@ def _services(
         run_reads=RunReads(reading, pager, keyring, examined=settings.page_examined),
         run_lists=RunLists(reading, pager, examined=settings.page_examined),
         run_maps=RunMaps(reading, pager, keyring),
+        lens=Lens(reading, pager),
         content=ContentReads(reading, keyring, access_log, metrics),
         access_log=access_log,
         accesses=AccessPages(reading, pager, examined=settings.page_examined),

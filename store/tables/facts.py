@@ -61,15 +61,6 @@ class ToldFact(NamedTuple):
     body: bytes
 
 
-class FactRow(NamedTuple):
-    """One fact of a page, with the window of the statement."""
-
-    fact_uid: UUID
-    body: bytes
-    opened_at: datetime
-    read_at: datetime
-
-
 async def take_runs(connection: Connection, ends: Mapping[Key, datetime]) -> dict[Key, int]:
     """Keep others from the facts of runs until the transaction ends; return how many each has."""
     scopes, runs = [scope for scope, _ in ends], [run for _, run in ends]
@@ -133,10 +124,10 @@ async def of_type(
     action: str | None,
     exchange: str | None,
     limit: int,
-) -> list[FactRow]:
+) -> list[ToldFact]:
     """Return facts of one type after one of them, narrowed to an action or an exchange where that is named."""
     rows = await connection.fetch(_SQL["of_type"], scope, run, type_, after, action, exchange, limit)
-    return [FactRow(row["fact_uid"], row["body"], row["opened_at"], row["read_at"]) for row in rows]
+    return [ToldFact(row["fact_uid"], row["body"]) for row in rows]
 
 
 async def over(connection: Connection, scope: UUID, until: datetime, limit: int) -> list[UUID]:

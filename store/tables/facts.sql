@@ -49,7 +49,7 @@ WHERE f.scope_id = $1 AND f.run_uid = $2 AND f.type = 'occurrence' AND f.action 
 ORDER BY f.fact_uid
 
 -- name: of_type facts of one type in the order told, after one; of one action or exchange, if so asked; index facts_by_type
-SELECT f.fact_uid, f.body, now() AS opened_at, clock_timestamp() AS read_at
+SELECT f.fact_uid, f.body
 FROM facts f
 WHERE f.scope_id = $1 AND f.run_uid = $2 AND f.type = $3 AND f.fact_uid > $4
   AND ($5::text IS NULL OR f.action = $5) AND ($6::text IS NULL OR f.exchange = $6)

@@ -228,6 +228,9 @@ async def read(way: Journey, runtime: Capturing) -> None:
         (f"/v1/parts/{part['evidence']}/content", {}),
         (f"{runtime.path()}/content", {}), (runtime.path("x-3"), {}), ("/v1/runs", {}), (f"/v1/runs/{runtime.run}", {}),
         (f"/v1/runs/{runtime.run}/gaps", {}), ("/v1/attempts", {"ref": "trace-1"}),
+        *((f"/v1/runs/{runtime.run}/{lens}", {"limit": 1}) for lens in ("actions", "surface", "coverage", "delivery")),
+        (f"/v1/runs/{runtime.run}/actions/a-1", {}), (f"/v1/runs/{runtime.run}/actions/a-9", {}),
+        ("/v1/runs/never/actions/a-1", {}),
     ):  # fmt: skip
         await way.get(path, runtime, params=more)
     for path in ("/v1/accesses", "/v1/actions"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.chain import Row, Seen, Step, executions, row
+from policies.chain import Row, Seen, Step, executions, last_of, row
 from policies.facts import STATUSES, Form, Link, Stage, Status
 
 ADMITTED = Step(Stage.ADMISSION, Status.ADMITTED)
@@ -148,3 +148,18 @@ def test_a_replay_adds_no_execution(told: list[Step]) -> None:
 def test_refused_before_the_call_means_not_executed(told: list[Step]) -> None:
     if row(told, []) is Row.REFUSED_BEFORE_CALL:
         assert executions(told) == 0
+
+
+def test_each_stage_has_a_status_of_its_own_and_the_last_execution_s_counts() -> None:
+    assert last_of([ADMITTED, DONE_AGAIN, FAILED, NOT_PROJECTED, PROJECTED]) == {
+        Stage.ADMISSION: Status.ADMITTED,
+        Stage.EXECUTION: Status.SUCCEEDED,
+        Stage.PROJECTION: Status.PROJECTED,
+    }
+    assert last_of([]) == {}
+
+
+@given(steps)
+def test_a_last_status_is_one_that_was_told(told: list[Step]) -> None:
+    assert set(last_of(told).items()) <= {(step.stage, step.status) for step in told}
+    assert last_of(told).keys() == {step.stage for step in told}
