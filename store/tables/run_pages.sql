@@ -49,12 +49,11 @@ FROM gaps g
 WHERE g.scope_id = $1 AND g.run_uid = $2 AND g.superseded_by IS NULL
 GROUP BY g.said_by, g.reason
 
--- name: numbered_parts how many parts of each session were stored, whatever became of them, and with which numbers; all are read
-SELECT session, count(*) AS parts, count(*) FILTER (WHERE sequence IS NULL) AS unnumbered,
-       range_agg(int8range(sequence, sequence, '[]')) FILTER (WHERE sequence IS NOT NULL) AS numbers
+-- name: numbered_parts how many parts of each session were stored, and with which numbers: one bit each, 64 a row; all parts are read
+SELECT session, sequence >> 6 AS block, bit_or(1::bigint << (sequence & 63)::integer) AS bits, count(*) AS parts
 FROM parts
 WHERE scope_id = $1 AND run_uid = $2
-GROUP BY session
+GROUP BY session, sequence >> 6
 
 -- name: attempts_of_run what was told of a run's attempts, first ones first
 SELECT exchange, attempt, dispatch, settlement, dispatch_conflict, settlement_conflict, first_at
