@@ -1,0 +1,201 @@
+"""Commands: which were run, by which build, on which inputs, and which are not run again unchanged."""
+
+import hashlib
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from custody_toolchain.delivery.failures import Failure, Output, bounded
+from custody_toolchain.delivery.files import version_of
+from custody_toolchain.facts import now
+
+_RETRIES: Final = 2
+_MOST_KEPT: Final = 1024
+_MOST_MESSAGE: Final = 512
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A command line, where it runs, and which files it depends on besides those that its arguments name."""
+
+    argv: tuple[str, ...]
+    cwd: str = "."
+    inputs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.argv:
+            raise ValueError("a command has at least a name")
+
+
+class Build(msgspec.Struct, frozen=True):
+    """What ran a command: where its program is, of which commit, and when that process was started."""
+
+    path: str
+    commit: str | None = None
+    started_at: datetime | None = None
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """A command that may run now; `inputs` are the files it depends on (SHA-256 as they are now, None: not readable)."""
+
+    command: Command
+    number: int
+    inputs: dict[str, str | None]
+    started_at: datetime
+    build: Build | None = None
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """A command that has ended: with an exit code, or with a failure before it had one."""
+
+    begun: Begun
+    ended_at: datetime
+    exit_code: int | None
+    output: Output
+    failure: Failure | None = None
+    # Watched files that this run has changed: path -> SHA-256 afterwards.
+    made: dict[str, str] = {}
+
+    @property
+    def inputs_unchanged(self) -> bool:
+        """Whether every file that it depended on is still as it was."""
+        return inputs_of(self.begun.command) == self.begun.inputs
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A command that is not to run: `unchanged_retry` or `retry_budget`, and the failure that it had."""
+
+    code: str
+    failure: Failure
+    failures: int
+
+
+class _Tries(msgspec.Struct):
+    failures: int = 0
+    last: Failure | None = None
+
+
+class Commands:
+    """A ledger of commands.
+
+    Promised: a command that failed and is not retryable is not begun again while its line, folder and inputs are the
+    same; one that is retryable is begun again at most `retries` times. Inputs are the files it was declared to depend
+    on and those that its arguments name. Not promised: that nothing else has changed (environment, network, clock).
+    """
+
+    def __init__(self, *, retries: int = _RETRIES, watched: tuple[str, ...] = ()) -> None:
+        """`watched`: files of which it is noted whether a command has changed them."""
+        self._retries = retries
+        self._watched = watched
+        self._tries: dict[str, _Tries] = {}
+        self._number = 0
+        self._before: dict[int, dict[str, str | None]] = {}
+        self.ran: list[Ran] = []
+
+    def begin(self, command: Command, *, build: Build | None = None) -> Begun | Stopped:
+        """Ask whether a command may run, right before it does; whoever is told Stopped changes something first."""
+        inputs = inputs_of(command)
+        tries = self._tries.get(_fingerprint(command, inputs))
+        if tries is not None and tries.last is not None:
+            if not tries.last.retryable:
+                return Stopped("unchanged_retry", tries.last, tries.failures)
+            if tries.failures > self._retries:
+                return Stopped("retry_budget", tries.last, tries.failures)
+        self._number += 1
+        self._before[self._number] = _hashes(self._watched)
+        _bound(self._before)
+        return Begun(command, self._number, inputs, now(), build)
+
+    def end(
+        self,
+        begun: Begun,
+        *,
+        exit_code: int | None = None,
+        output: bytes = b"",
+        error_code: str | None = None,
+        retryable: bool = False,
+        message: str = "",
+        timeout_ms: int | None = None,
+        stage: str = "run",
+    ) -> Ran:
+        """Note how a command ended. It failed if its exit code is not 0, or there is none, or `error_code` is said."""
+        shown = bounded(output)
+        failure = None
+        if error_code is not None or exit_code != 0:
+            failure = Failure(
+                tool=Path(begun.command.argv[0]).name,
+                stage=stage,
+                error_code=error_code or ("exit_code" if exit_code is not None else "no_exit_code"),
+                retryable=retryable,
+                message=message[:_MOST_MESSAGE],
+                exit_code=exit_code,
+                timeout_ms=timeout_ms,
+                output=shown,
+            )
+        ran = Ran(begun, now(), exit_code, shown, failure, self._made(begun.number))
+        self.ran = [*self.ran[-_MOST_KEPT + 1 :], ran]
+        self._remember(begun, failure)
+        return ran
+
+    def runs(self, argv: tuple[str, ...], cwd: str | Path) -> list[Ran]:
+        """Return all runs of this command line in this folder, oldest first."""
+        here = Path(cwd).absolute()
+        matching = [ran for ran in self.ran if ran.begun.command.argv == argv]
+        return [ran for ran in matching if Path(ran.begun.command.cwd).absolute() == here]
+
+    def _made(self, number: int) -> dict[str, str]:
+        before = self._before.pop(number, None)
+        if before is None:
+            return {}
+        after = _hashes(self._watched)
+        return {path: sha for path, sha in after.items() if sha is not None and sha != before[path]}
+
+    def _remember(self, begun: Begun, failure: Failure | None) -> None:
+        fingerprint = _fingerprint(begun.command, begun.inputs)
+        if failure is None:
+            self._tries.pop(fingerprint, None)
+            return
+        tries = self._tries.setdefault(fingerprint, _Tries())
+        tries.failures += 1
+        tries.last = failure
+        _bound(self._tries)
+
+
+def _bound(kept: dict[int, dict[str, str | None]] | dict[str, _Tries]) -> None:
+    while len(kept) > _MOST_KEPT:
+        del kept[next(iter(kept))]  # type: ignore[arg-type] # its own key
+
+
+def inputs_of(command: Command) -> dict[str, str | None]:
+    """Return the files on which a command depends, as they are now."""
+    here = Path(command.cwd)
+    named = [argument for argument in command.argv if _is_file(here, argument)]
+    paths = dict.fromkeys([*named, *command.inputs])
+    return {path: _sha256(here / path) for path in paths}
+
+
+def _is_file(here: Path, argument: str) -> bool:
+    try:
+        return (here / argument).is_file()
+    except (OSError, ValueError):
+        # Too long for a path, or with a NUL: an argument, and no file.
+        return False
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        version = version_of(path)
+    except OSError:
+        # What we may not read is no input that we could compare, and no evidence.
+        return None
+    return version.sha256 if version is not None else None
+
+
+def _hashes(paths: tuple[str, ...]) -> dict[str, str | None]:
+    return {path: _sha256(Path(path)) for path in paths}
+
+
+def _fingerprint(command: Command, inputs: dict[str, str | None]) -> str:
+    told = msgspec.json.encode([command.argv, str(Path(command.cwd).absolute()), sorted(inputs.items())])
+    return hashlib.sha256(told).hexdigest()
