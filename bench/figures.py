@@ -51,6 +51,8 @@ TARGETS: Final = {
     "calls_beside_hanging": Target(1, 0.5, at_least=False),
     "beside_exit": Target(2, 2, at_least=False),
     "client_import": Target(60, 40, at_least=False),
+    "surface_check": Target(3, 2, at_least=False),
+    "lineage_bind": Target(5, 3, at_least=False),
     "verify_bundle": Target(1000, 5000, at_least=True),
 }
 

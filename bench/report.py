@@ -69,6 +69,8 @@ WHAT: Final = {
     "calls_beside_hanging": "the same where Custody takes connections and never answers, ms",
     "beside_exit": "from a program's last answer to its end, the slowest of those three ways, s",
     "client_import": "processor time of `import custody_client`, ms",
+    "surface_check": "processor time to check 100 tools with schemas of 4 KiB against what was admitted, ms",
+    "lineage_bind": "processor time of a representation of 4 KiB: bound, found in a request of 200, submitted, µs",
     "verify_bundle": "parts a second that `custody verify` checks of a bundle of 5,000, on one core",
 }
 

@@ -74,7 +74,7 @@ class Book:
 
     def several(self, result: ResultRef) -> bool:
         """Say whether different results were made under this one identity."""
-        return result in self._several
+        return bool(self._several) and result in self._several
 
     def replaced(self, result: ResultRef) -> bool:
         """Say whether a newer version exists."""
@@ -190,7 +190,7 @@ class Pins:
         if len(text) < SHORTEST_TEXT or size > self._most_bytes:
             return None
         # Never the text itself: it may be a constant, which all who name it share.
-        fresh = text[:1] + text[1:] if type(text) is str else str.__str__(text)
+        fresh = "".join((text, "")) if type(text) is str else str.__str__(text)  # noqa: FLY002 - a copy
         at = id(fresh)
         record = _Held(fresh, at, carried)
         with lock:

@@ -1,6 +1,6 @@
 """Where in a request's messages something is bound, and where a tool's result stands that is not."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any, Final
 
@@ -101,7 +101,7 @@ class _Look:
             self._into(thing, depth + 1, block, covered)
 
     def _into(self, thing: Any, depth: int, block: _Block | None, covered: tuple[ResultRef, ...]) -> None:
-        inside = _inside(thing)
+        inside = thing.values() if type(thing) is dict else _inside(thing)
         self.left -= len(inside)
         if self.left < 0:
             if covered:
@@ -111,8 +111,9 @@ class _Look:
         for each in inside:
             kind = type(each)
             if kind is str:
+                # The record of a text holds it: one that is found is that of this very text.
                 record = records.get(id(each))
-                if record is not None and record() is each:
+                if record is not None:
                     self._take(record, each, block, covered)
             elif kind not in _LEAVES:
                 self.at(each, depth, block, covered)
@@ -137,9 +138,9 @@ class _Look:
         return covered
 
 
-def _inside(thing: Any) -> Sequence[Any]:
+def _inside(thing: Any) -> Collection[Any]:
     if isinstance(thing, dict):
-        return thing.values()  # type: ignore[return-value] # a view of them: has a length, and is gone through once
+        return thing.values()
     if isinstance(thing, list | tuple):
         return thing
     return [getattr(thing, name, None) for name in fields_of(thing)]

@@ -237,16 +237,18 @@ class Lineage:
 
     def _link(self, found: Found) -> Link:
         """Check run, action and version of what was found, as they are now."""
-        if found.carried is None:
+        carried, book = found.carried, self._book
+        if carried is None:
             return Link.UNKNOWN
-        result, book = found.carried.result, found.carried.book
+        result = carried.result
         if result.run != self.run:
             return Link.OTHER_RUN
         # Another Lineage of the same run may know what this one does not.
-        books = (self._book,) if book is self._book else (self._book, book)
-        if found.clash or any(each.several(result) for each in books):
+        other = None if carried.book is book else carried.book
+        if found.clash or book.several(result) or (other is not None and other.several(result)):
             return Link.DUPLICATE
-        return Link.REPLACED if any(each.replaced(result) for each in books) else Link.BOUND
+        replaced = book.replaced(result) or (other is not None and other.replaced(result))
+        return Link.REPLACED if replaced else Link.BOUND
 
     def _note(self, sent: Sent) -> None:
         self._memory.add(sent)
