@@ -37,7 +37,7 @@ class Build(msgspec.Struct, frozen=True):
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """A command that may run now; `inputs` are the files it depends on (SHA-256 as they are now, None: not readable)."""
+    """A command that may run now; `inputs`: the files it depends on, with their SHA-256 (None: not readable)."""
 
     command: Command
     number: int
