@@ -1,7 +1,7 @@
 """Where the chain from an action to what a model was given is broken first: one row of the lens's table.
 
-Fails towards not knowing: what no fact shows is `not_recorded`, which never means that it did not happen. A view that
-leaves something out carries what it holds; which part that is, the view itself says.
+Fails towards not knowing: what no fact shows is `not_recorded`, which never means that it did not happen. Parts of a
+result are not added up: of several views that each leave something out it stays `cut`, and the views say which parts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,8 @@ class Row(StrEnum):
     PROJECTION_FAILED = "projection_failed"  # after-hooks, the result's structure
     REFERENCE_ONLY = "reference_only"  # how the context is put together
     LINEAGE_MISSING = "lineage_missing"  # the observation, before the model is blamed
-    CARRIED = "carried"  # the result, or a part of it, was in the request
+    CUT = "cut"  # the observation: what was left out of the view, before the model is blamed
+    CARRIED = "carried"  # the whole result was in the request
     NOT_RECORDED = "not_recorded"  # nobody told us; it may have happened
 
 
@@ -44,7 +45,11 @@ class Seen:
 _BEFORE: Final = frozenset({Stage.ADMISSION, Stage.RESERVATION, Stage.REPLAY})
 _TURNED_DOWN: Final = frozenset({Status.REFUSED, Status.FAILED})
 _FAILED: Final = frozenset({Status.FAILED, Status.TIMED_OUT, Status.CANCELLED})
-_HELD: Final = frozenset({Form.FULL, Form.PARTIAL})
+_BEST_FIRST: Final = (
+    (Form.FULL, Row.CARRIED),
+    (Form.PARTIAL, Row.CUT),
+    (Form.REFERENCE, Row.REFERENCE_ONLY),
+)
 
 
 def row(steps: Sequence[Step], seen: Iterable[Seen]) -> Row:
@@ -87,8 +92,7 @@ def _broken(steps: Sequence[Step]) -> Row | None:
 def _given(seen: Iterable[Seen]) -> Row:
     found = list(seen)
     forms = {each.form for each in found if each.link is Link.BOUND}
-    if forms & _HELD:
-        return Row.CARRIED
-    if Form.REFERENCE in forms:
-        return Row.REFERENCE_ONLY
+    best = next((held for form, held in _BEST_FIRST if form in forms), None)
+    if best is not None:
+        return best
     return Row.LINEAGE_MISSING if found else Row.NOT_RECORDED

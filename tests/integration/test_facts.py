@@ -48,7 +48,7 @@ async def test_the_classic_answer(way: Journey) -> None:
     (item,) = (await lens(way, runtime, "actions"))["items"]
     assert {name: item[name] for name in ("action_id", "tool", "call_id", "executions", "occurrences", "row")} == {
         "action_id": "a-1", "tool": "read_table", "call_id": "call_7", "executions": 1, "occurrences": 2,
-        "row": "carried",
+        "row": "cut",
     }  # fmt: skip
     assert item["stages"] == {
         "admission": "admitted", "reservation": "settled", "execution": "succeeded", "projection": "projected",
@@ -76,7 +76,7 @@ async def test_the_classic_answer(way: Journey) -> None:
     ]
     assert requests == [
         (8, "x-8", "1", "reference_only", "reference"),
-        (9, "x-9", "1", "carried", "partial"),
+        (9, "x-9", "1", "cut", "partial"),
     ]
     assert view["requests"][1]["occurrences"][0]["view"] == rows
 
@@ -211,7 +211,7 @@ async def test_when_the_retention_ends_only_a_hold_keeps_them_and_only_for_custo
     assert (await way.duties.perform("purge")).counts.get("facts", 0) == 0
     refused = await way.get(path, runtime)
     assert (refused.status_code, problem(refused)["reason"]) == (403, "expired_held")
-    assert (await way.get(path, runtime, Role.CUSTODIAN)).json()["row"] == "carried"
+    assert (await way.get(path, runtime, Role.CUSTODIAN)).json()["row"] == "cut"
 
 
 async def test_a_full_run_says_so_at_once_and_in_every_answer_of_the_lens(way: Journey) -> None:
