@@ -42,6 +42,7 @@ class Runtime:
         self.saved: list[Receipt] = []
         # Which reservations were made and closed, in turn; a second closing would be one too many.
         self.book: list[tuple[str, str]] = []
+        self.authorised: list[int] = []
         self.executed: list[Call] = []
         self.settlements: list[Settlement] = []
         self.facts: list[Fact] = []
@@ -66,10 +67,14 @@ class Runtime:
     def owner(self) -> Owner:
         return Owner(
             admit=self.does("admit", lambda *_: ALLOW),
-            authorise=self.does("authorise", lambda *_: ALLOW),
+            authorise=self.does("authorise", self._authorise),
             receipts=_Receipts(self),
             reservations=_Reservations(self),
         )
+
+    def _authorise(self, _: Turn, call: Call) -> Any:
+        self.authorised.append(call.execution)
+        return ALLOW
 
     def tool(self, **said: Any) -> Tool:
         declared = {"name": "quotes", "version": 2, "schema": SCHEMA, "rows": "/rows"}

@@ -6,10 +6,10 @@ import pytest
 
 from custody_toolchain import driving
 from custody_toolchain.facts import Status
-from custody_toolchain.tools import passage
+from custody_toolchain.tools import budget, course, gates, keeping, passage
 from toolchain.tests.owned import TURN, Runtime, action
 
-WATCHED = {driving.__file__, passage.__file__}
+WATCHED = {module.__file__ for module in (driving, budget, course, gates, keeping, passage)}
 
 
 class Interrupt:

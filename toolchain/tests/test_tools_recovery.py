@@ -179,6 +179,7 @@ def test_executed_anew_is_a_new_version_and_a_new_reservation():
     assert outcome.receipt.executions == 2
     assert outcome.answer.result.version == 2
     assert [call.execution for call in runtime.executed] == [1, 2]
+    assert runtime.authorised == [1, 2]
     assert runtime.balanced
     assert len({reservation for _, reservation in runtime.book}) == 2
 

@@ -9,9 +9,10 @@ import msgspec
 
 from custody_toolchain.driving import adrive, drive
 from custody_toolchain.observing import Report
+from custody_toolchain.tools.course import Counts, Course, Fittings, Hook
 from custody_toolchain.tools.lanes import Key
 from custody_toolchain.tools.owners import Owner
-from custody_toolchain.tools.passage import Counts, Fittings, Hook, Passage
+from custody_toolchain.tools.passage import Passage
 from custody_toolchain.tools.records import Action, Answer, Outcome, Receipt, Tool, Turn
 from custody_toolchain.tools.telling import Telling
 from custody_toolchain.tools.values import copied
@@ -97,7 +98,7 @@ class ToolHost:
             raise WithinItself("an action was run from within itself")
         tool = self._tools.get(action.tool)
         telling = Telling(turn.report or self._report, action, tool)
-        passage = Passage(self._fittings, turn, action, tool, telling, anew=anew)
+        passage = Passage(Course(self._fittings, turn, action, tool, telling), anew=anew)
         return passage, telling, within | {(id(self), key)}
 
 

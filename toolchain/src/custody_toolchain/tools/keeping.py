@@ -1,0 +1,96 @@
+"""The owner's receipts: what is there already, the mark before an execution, and what is saved after it."""
+
+import msgspec
+
+from custody_toolchain.driving import Steps, ask
+from custody_toolchain.facts import Stage, Status
+from custody_toolchain.tools.course import Course, Unusable, failed, refused
+from custody_toolchain.tools.records import Receipt, Step
+from custody_toolchain.tools.values import same
+
+
+class Keeping:
+    """The receipt of one action, as it is and as it was."""
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self.prior: Receipt | None = None
+        self.persisted = False
+
+    def load(self) -> Steps[Receipt | None]:
+        """Find the receipt that is there; Unusable if nobody can tell, or it is of something else."""
+        course = self._course
+        unsaved = course.fittings.unsaved.get(course.key)
+        if unsaved is not None:
+            self.prior = unsaved.own_copy()
+            return self.prior
+        try:
+            prior = yield from ask(course.owner.receipts.load, *course.key)
+        except Exception as error:
+            # Without them nobody knows whether it was executed before.
+            step = course.failed(error, "receipts_unavailable", retryable=True)
+            raise Unusable(Stage.REPLAY, step) from error
+        if prior is None:
+            return None
+        if not isinstance(prior, Receipt) or (prior.run, prior.action) != course.key:
+            raise Unusable(Stage.REPLAY, failed("not_that_receipt"))
+        self.prior = prior.own_copy()
+        return self.prior
+
+    def same_action(self, prior: Receipt) -> None:
+        """Refuse where one id means two actions, or where the receipt is of another version of the schema."""
+        mine = self._course.receipt
+        if (prior.tool, prior.call_id) != (mine.tool, mine.call_id) or not same(
+            prior.original_arguments, mine.original_arguments
+        ):
+            raise Unusable(Stage.REPLAY, refused("identity_conflict"))
+        if prior.schema_version != mine.schema_version:
+            raise Unusable(Stage.REPLAY, refused("schema_version"))
+
+    def replayed(self, prior: Receipt) -> Steps[None]:
+        """Take the receipt that is there for this action's; one that could not be saved is saved now, if it can be."""
+        self._course.receipt, self.persisted = prior, True
+        if self._course.key in self._course.fittings.unsaved:
+            yield from self.save()
+
+    def mark(self, execution: int) -> Steps[None]:
+        """Save that it is about to be started; without that nothing is, since nobody could tell afterwards."""
+        course = self._course
+        started = Step(Status.STARTED, "outcome_unknown")
+        mark = msgspec.structs.replace(course.receipt, executions=execution, execution=started)
+        try:
+            yield from ask(course.owner.receipts.save, mark.own_copy())
+        except Exception as error:
+            step = course.failed(error, "receipts_unavailable", retryable=True)
+            raise Unusable(Stage.PERSISTENCE, step) from error
+        course.receipt = mark
+
+    def save_refusal(self, step: Step) -> Steps[None]:
+        """Save a final no. One that may be retried, and an outage, leave the action as if it had not been asked for."""
+        if self.prior is None and step.status is Status.REFUSED and not step.retryable:
+            yield from self.save()
+
+    def save(self) -> Steps[None]:
+        """Save the receipt; one that cannot be is kept in this process, so that nothing is executed again for it."""
+        course = self._course
+        execution = course.receipt.executions or None
+        try:
+            yield from ask(course.owner.receipts.save, course.receipt.own_copy(), to_the_end=True)
+        except BaseException as error:
+            self._keep_unsaved()
+            self.persisted = False
+            step = course.failed(error, "receipts_unavailable", retryable=True)
+            yield from course.told(Stage.PERSISTENCE, step, to_the_end=True, execution=execution)
+            if not isinstance(error, Exception):
+                raise
+            return
+        course.fittings.unsaved.pop(course.key, None)
+        self.persisted = True
+        course.telling.stage(Stage.PERSISTENCE, Step(Status.PERSISTED), execution=execution)
+
+    def _keep_unsaved(self) -> None:
+        kept = self._course.fittings.unsaved
+        kept[self._course.key] = self._course.receipt.own_copy()
+        while len(kept) > self._course.fittings.most_unsaved:
+            # The oldest; what is left of it is its mark, and that says that its outcome is unknown.
+            kept.pop(next(iter(kept)), None)
