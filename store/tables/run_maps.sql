@@ -14,15 +14,16 @@ WITH f AS MATERIALIZED (
         SELECT exchange, attempt, first_at FROM gaps WHERE scope_id = $1 AND run_uid = $2 AND exchange IS NOT NULL AND superseded_by IS NULL
     ) AS s
     GROUP BY s.exchange, s.attempt
+), edge AS (
+    SELECT max(n.first_at) AS at FROM (SELECT first_at FROM f WHERE first_at > $3 ORDER BY first_at LIMIT $5) AS n
 ), near AS (
-    SELECT exchange, attempt, first_at
-    FROM f
-    WHERE first_at > $3 OR (first_at = $3 AND md5(exchange || ' ' || attempt)::uuid > $4)
-    ORDER BY first_at
-    FETCH FIRST $5 ROWS WITH TIES
-), page AS (
     SELECT exchange, attempt, first_at, md5(exchange || ' ' || attempt)::uuid AS tie
+    FROM f
+    WHERE first_at >= $3 AND first_at <= coalesce((SELECT at FROM edge), $3)
+), page AS (
+    SELECT exchange, attempt, first_at, tie
     FROM near
+    WHERE (first_at, tie) > ($3, $4)
     ORDER BY first_at, tie
     LIMIT $5
 )
@@ -43,15 +44,16 @@ WITH f AS MATERIALIZED (
         SELECT exchange, attempt, first_at FROM gaps WHERE scope_id = $1 AND run_uid = $2 AND exchange IS NOT NULL AND superseded_by IS NULL
     ) AS s
     GROUP BY s.exchange, s.attempt
+), edge AS (
+    SELECT min(n.first_at) AS at FROM (SELECT first_at FROM f WHERE first_at < $3 ORDER BY first_at DESC LIMIT $5) AS n
 ), near AS (
-    SELECT exchange, attempt, first_at
-    FROM f
-    WHERE first_at < $3 OR (first_at = $3 AND md5(exchange || ' ' || attempt)::uuid < $4)
-    ORDER BY first_at DESC
-    FETCH FIRST $5 ROWS WITH TIES
-), page AS (
     SELECT exchange, attempt, first_at, md5(exchange || ' ' || attempt)::uuid AS tie
+    FROM f
+    WHERE first_at <= $3 AND first_at >= coalesce((SELECT at FROM edge), $3)
+), page AS (
+    SELECT exchange, attempt, first_at, tie
     FROM near
+    WHERE (first_at, tie) < ($3, $4)
     ORDER BY first_at DESC, tie DESC
     LIMIT $5
 )
