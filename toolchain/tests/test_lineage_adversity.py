@@ -237,6 +237,48 @@ def test_nonsense_in_a_messages_fields_changes_nothing(lineage, nonsense):
     assert Link.BOUND in links(lineage, message, nonsense, {**message, "content": [bound]})
 
 
+class Raising(dict[str, object]):
+    def values(self):
+        raise ValueError
+
+    def items(self):
+        raise ValueError
+
+    def get(self, _, __=None):
+        raise ValueError
+
+
+def test_an_object_that_raises_when_it_is_looked_at_is_unknown_and_breaks_nothing(lineage):
+    raising = Raising(role="tool")
+    assert lineage.bind(raising, A1) is raising
+    assert links(lineage, raising, tool(lineage.bind("a whole result", A1))) == [Link.UNKNOWN, Link.BOUND]
+
+
+def test_a_copy_of_what_refers_to_itself_does_too(lineage):
+    for circle in (lineage.bind({"a": 1}, A1), lineage.bind([1], A1)):
+        circle.update(self=circle) if isinstance(circle, dict) else circle.append(circle)
+        copied = copy.deepcopy(circle)
+        assert type(copied) in (dict, list)
+        assert (copied["self"] if isinstance(copied, dict) else copied[1]) is copied
+
+
+def test_parts_of_one_result_in_one_text_are_both_there(lineage):
+    rows = lineage.bind(list(range(100)), A1)
+    text = lineage.inherit(
+        "rows 0, 1 and 10, 11", of=[lineage.cut_rows(rows, 0, 2), lineage.cut_rows(rows, 10, 12)]
+    )
+    lineage.prepare("x", [tool(text)]).submitted()
+    assert [(each.view.start, each.view.stop) for each in lineage.occurrences("a1")] == [(0, 2), (10, 12)]
+
+
+def test_a_summary_of_thousands_of_results_carries_them_all():
+    lineage = Lineage(RUN)
+    every = [lineage.bind(f"result {at}", ResultRef(RUN, f"b{at}")) for at in range(5_000)]
+    summary = lineage.inherit({"role": "user", "content": "All of them."}, of=[tool(each) for each in every])
+    lineage.prepare("x", [summary] * 3).submitted()
+    assert len(lineage.occurrences("b4999")) == 3
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
@@ -360,7 +402,7 @@ def test_a_forked_process_knows_what_was_bound_and_is_alone_with_its_requests(li
     thread = threading.Thread(target=busy)
     thread.start()
     try:
-        for _ in range(20):
+        for _ in range(8):
             child = os.fork()
             if child == 0:
                 found = links(lineage, tool(bound), message, tool("a whole result"))

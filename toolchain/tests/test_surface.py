@@ -567,6 +567,14 @@ def test_all_that_shows_tools_to_the_model_is_found_in_a_request(asked, names):
     assert surface.differences(asked) == []
 
 
+@pytest.mark.parametrize("name", ["config", "extra_body", "toolConfig"])
+def test_what_may_hold_tools_and_cannot_be_looked_into_is_refused(name):
+    deep: dict[str, Any] = {}
+    deep[name] = deep
+    for held in (object(), OrderedDict(tools=[named("sneaked")]), deep):
+        assert Surface.admit([]).differences({"messages": [], name: held}) != []
+
+
 def test_the_very_list_of_a_request_is_looked_at():
     asked = request()
     assert tools_of(asked) is asked["tools"]

@@ -27,7 +27,8 @@ SHORTEST_TEXT: Final = 2
 lock: Final = threading.RLock()
 """Over all that lineage writes. Held while the process forks, so that the child has everything whole."""
 
-os.register_at_fork(before=lock.acquire, after_in_child=lock.release, after_in_parent=lock.release)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lock.acquire, after_in_child=lock.release, after_in_parent=lock.release)
 
 
 class BoundDict(dict[Any, Any]):
@@ -35,8 +36,8 @@ class BoundDict(dict[Any, Any]):
 
     __slots__ = ("__weakref__",)
 
-    def __reduce__(self) -> tuple[type, tuple[dict[Any, Any]]]:
-        return dict, (dict(self),)
+    def __reduce__(self) -> Any:
+        return dict, (), None, None, iter(self.items())
 
 
 class BoundList(list[Any]):
@@ -44,8 +45,8 @@ class BoundList(list[Any]):
 
     __slots__ = ("__weakref__",)
 
-    def __reduce__(self) -> tuple[type, tuple[list[Any]]]:
-        return list, (list(self),)
+    def __reduce__(self) -> Any:
+        return list, (), None, iter(self)
 
 
 class Book:
@@ -224,28 +225,34 @@ def compared(thing: object) -> list[Any] | None:
         return None
     seen: list[Any] = []
     waiting = [thing]
-    while waiting and len(seen) < MOST_COMPARED:
-        each = waiting.pop()
-        kind = type(each)
-        if kind is str:
-            seen.append(each)
-        elif kind in _PLAIN:
-            seen += (kind, each)
-        elif isinstance(each, dict):
-            seen += (kind, len(each))
-            for key, value in islice(each.items(), MOST_COMPARED):
-                seen.append(key if type(key) is str else type(key))
-                waiting.append(value)
-        elif isinstance(each, list | tuple):
-            seen += (kind, len(each))
-            waiting.extend(islice(each, MOST_COMPARED))
-        elif names := fields_of(each):
-            seen += (kind, len(names))
-            waiting.extend(getattr(each, name, None) for name in names)
-        else:
-            # Nothing is known of what is inside. Its id, not itself: a record must hold nothing that may lead back.
-            seen += (kind, id(each))
+    try:
+        while waiting and len(seen) < MOST_COMPARED:
+            _compare(waiting.pop(), seen, waiting)
+    except Exception:  # noqa: BLE001 - whatever it does when it is looked at, what it holds cannot be said
+        return [object()]
     return seen
+
+
+def _compare(each: Any, seen: list[Any], waiting: list[Any]) -> None:
+    kind = type(each)
+    if kind is str:
+        seen.append(each)
+    elif kind in _PLAIN:
+        seen += (kind, each)
+    elif isinstance(each, dict):
+        seen += (kind, len(each))
+        for key, value in islice(each.items(), MOST_COMPARED):
+            seen.append(key if type(key) is str else type(key))
+            waiting.append(value)
+    elif isinstance(each, list | tuple):
+        seen += (kind, len(each))
+        waiting.extend(islice(each, MOST_COMPARED))
+    elif names := fields_of(each):
+        seen += (kind, len(names))
+        waiting.extend(getattr(each, name, None) for name in names)
+    else:
+        # Nothing is known of what is inside. Its id, not itself: a record must hold nothing that may lead back.
+        seen += (kind, id(each))
 
 
 _PLAIN: Final = frozenset({int, float, bool, bytes, type(None)})

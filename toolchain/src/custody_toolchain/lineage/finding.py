@@ -29,6 +29,8 @@ _CALL_BY_TYPE: Final = {
     "shell_call_output": "call_id",
     "apply_patch_call_output": "call_id",
 }
+_NO_RESULT: Final = object()
+_NOTHING: Final[frozenset[ResultRef]] = frozenset()
 _CALL_BY_KEY: Final = {"functionResponse": "id", "function_response": "id", "toolResult": "toolUseId"}
 
 
@@ -60,12 +62,11 @@ def find(messages: Iterable[Any]) -> tuple[list[Found], list[Record]]:
         before = len(found)
         look.position, look.left = position, MOST_VALUES
         try:
-            look.at(message, 0, None, ())
+            look.at(message, 0, None, _NOTHING)
         except _TooMuch:
             if all(each.known for each in blocks):
                 found.append(Found(position))
-        except RuntimeError:
-            # Another thread changes it meanwhile: nobody can say what it is.
+        except Exception:  # noqa: BLE001 - another thread changes it, or it raises when it is looked at: unknown
             del found[before:]
             blocks.clear()
             found.append(Found(position))
@@ -87,7 +88,7 @@ class _Look:
         self.by: list[Record] = []
         self.blocks: list[_Block] = []
 
-    def at(self, thing: Any, depth: int, block: _Block | None, covered: tuple[ResultRef, ...]) -> None:
+    def at(self, thing: Any, depth: int, block: _Block | None, covered: frozenset[ResultRef]) -> None:
         """Look at a thing and into it; `covered` is what an object around it is bound to already."""
         if block is None and depth in _WHERE_RESULTS_STAND:
             call_id = _result_call(thing)
@@ -95,12 +96,12 @@ class _Look:
                 block = _Block(call_id if isinstance(call_id, str) else None, bool(covered))
                 self.blocks.append(block)
         record = records.get(id(thing))
-        if record is not None and record() is thing:
-            covered = self._take(record, thing, block, covered)
+        if record is not None and record() is thing and self._take(record, thing, block, covered):
+            covered = covered.union([each.result for each in record.carried])
         if depth < DEEPEST:
             self._into(thing, depth + 1, block, covered)
 
-    def _into(self, thing: Any, depth: int, block: _Block | None, covered: tuple[ResultRef, ...]) -> None:
+    def _into(self, thing: Any, depth: int, block: _Block | None, covered: frozenset[ResultRef]) -> None:
         inside = thing.values() if type(thing) is dict else _inside(thing)
         self.left -= len(inside)
         if self.left < 0:
@@ -118,24 +119,21 @@ class _Look:
             elif kind not in _LEAVES:
                 self.at(each, depth, block, covered)
 
-    def _take(
-        self, record: Record, thing: Any, block: _Block | None, covered: tuple[ResultRef, ...]
-    ) -> tuple[ResultRef, ...]:
-        """Take down what a bound object carries, and return what is said of all that is inside it."""
+    def _take(self, record: Record, thing: Any, block: _Block | None, covered: frozenset[ResultRef]) -> bool:
+        """Take down what a bound object carries; False if it is no longer what it was."""
         self.by.append(record)
         if record.compared is not None and not unchanged(record, thing):
             if block is None:
                 self.found.append(Found(self.position))
-            return covered
+            return False
         call_id = None
         if block is not None:
             block.known = True
             call_id = block.call_id
         for each in record.carried:
-            if each.result not in covered:
+            if not covered or each.result not in covered:
                 self.found.append(Found(self.position, each, record.clash, call_id))
-                covered = (*covered, each.result)
-        return covered
+        return True
 
 
 def _inside(thing: Any) -> Collection[Any]:
@@ -144,9 +142,6 @@ def _inside(thing: Any) -> Collection[Any]:
     if isinstance(thing, list | tuple):
         return thing
     return [getattr(thing, name, None) for name in fields_of(thing)]
-
-
-_NO_RESULT: Final = object()
 
 
 def _result_call(thing: Any) -> Any:

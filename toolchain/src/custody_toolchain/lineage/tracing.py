@@ -192,7 +192,7 @@ class Lineage:
     def _carried(self, of: object) -> tuple[Carried, ...]:
         if record_of(of) is not None:
             return carried_by(of)
-        found, _ = find((of,))
+        found, _ = find(of if isinstance(of, list | tuple) else (of,))
         return tuple(
             dict.fromkeys(each.carried for each in found if each.carried is not None and not each.clash)
         )

@@ -16,6 +16,7 @@ _WRAPPERS: Final = ("function", "custom", "toolSpec")
 _GEMINI: Final = ("functionDeclarations", "function_declarations")
 # Where a request holds what adds tools to it, and what in it is merged into what is sent.
 _LISTS: Final = ("tools", "functions", "mcp_servers")
+_DEEPEST: Final = 2
 _WITHIN: Final = (
     "toolConfig", "tool_config", "config", "extra_body", "additionalModelRequestFields",
 )  # fmt: skip
@@ -61,8 +62,11 @@ def _lists(request: dict[str, Any], depth: int) -> Iterator[Any]:
             yield entries if type(entries) is list or type(entries) is tuple else [entries]
     for name in _WITHIN:
         within = request.get(name)
-        if isinstance(within, dict) and depth < 2:  # noqa: PLR2004 - the fields above, and in one of them another
+        if type(within) is dict and depth < _DEEPEST:
             yield from _lists(within, depth + 1)
+        elif within is not None:
+            # What cannot be looked into may hold anything.
+            yield [within]
 
 
 def read(tools: list[Any]) -> list[Descriptor]:
