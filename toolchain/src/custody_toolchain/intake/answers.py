@@ -3,10 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
-from msgspec import structs
-
 from custody_toolchain.intake import outputs
-from custody_toolchain.intake.bounds import DEFAULT, Limits, text_of
+from custody_toolchain.intake.bounds import DEFAULT, Limits, text_of, within_envelope
 from custody_toolchain.intake.deciding import Options, decided, refused
 from custody_toolchain.intake.draft import AnswerDraft
 from custody_toolchain.intake.exact_json import value_of
@@ -16,9 +14,6 @@ from custody_toolchain.intake.results import Refused, Result
 from custody_toolchain.intake.words import Boundary, Dialect, Truncated, Why
 
 _DONE: Final = "[DONE]"
-# An answer wraps the arguments that it holds.
-_ENVELOPE_DEPTH: Final = 24
-_MOST_DEPTH: Final = 256
 
 
 def permitting(
@@ -151,8 +146,7 @@ def _mapped(given: object, limits: Limits) -> Mapping[str, Any]:
     """Return what was given as a mapping; Refused if it is none."""
     if isinstance(given, str | bytes):
         text = text_of(given, limits, Boundary.ANSWER)
-        deeper = min(limits.depth + _ENVELOPE_DEPTH, _MOST_DEPTH)
-        given = value_of(text, structs.replace(limits, depth=deeper))
+        given = value_of(text, within_envelope(limits))
     elif not isinstance(given, Mapping):
         given = _dumped(given)
     if not isinstance(given, Mapping):

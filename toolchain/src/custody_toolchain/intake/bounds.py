@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from custody_toolchain.intake.results import Refused
 from custody_toolchain.intake.words import Boundary, Why
 
+_ENVELOPE_DEPTH: Final = 24  # of an answer around the arguments that it holds
 _MOST_DEPTH: Final = 256  # what a JSON decoder that recurses can take on any stack
 
 
@@ -28,6 +29,11 @@ class Limits(Struct, frozen=True):
 
 
 DEFAULT: Final = Limits()
+
+
+def within_envelope(limits: Limits) -> Limits:
+    """Return the bounds of an answer that holds arguments within these."""
+    return structs.replace(limits, depth=min(limits.depth + _ENVELOPE_DEPTH, _MOST_DEPTH))
 
 
 def text_of(given: str | bytes, limits: Limits, boundary: Boundary = Boundary.TEXT) -> str:

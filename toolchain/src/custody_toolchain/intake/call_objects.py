@@ -33,9 +33,8 @@ def stated(value: object, characters: int, limits: Limits) -> Stated:
     if not isinstance(value, dict):
         raise Refused(Why.NOT_AN_OBJECT, Boundary.CALL)
     if value.keys() == _USUAL:
-        arguments = object_in(value["arguments"], limits)
-        bounded(arguments, characters, limits)
-        return Stated(name_of(value["name"], limits), arguments, None, {})
+        name = name_of(value["name"], limits)
+        return Stated(name, _arguments(value["arguments"], name, characters, limits), None, {})
     inside, opaque = value, {key: inner for key, inner in value.items() if key not in _KNOWN}
     if isinstance(value.get("function"), dict):
         inside = value["function"]
@@ -46,19 +45,33 @@ def stated(value: object, characters: int, limits: Limits) -> Stated:
         raise Refused(Why.WRONG_TYPE, Boundary.CALL)
     name = name_of(_one(inside, _NAMES, Why.AMBIGUOUS), limits)
     given = _one(inside, _ARGUMENTS, Why.ARGUMENTS_CONFLICT)
-    if given is None:
-        raise Refused(Why.ARGUMENTS_MISSING, Boundary.CALL, name=name)
-    arguments = object_in(given, limits)
-    bounded(arguments, characters, limits)
+    arguments = _arguments(given, name, characters, limits)
     return Stated(name, arguments, id_in(_one(value, _IDS, Why.AMBIGUOUS)), opaque)
 
 
 def object_in(given: object, limits: Limits) -> dict[str, Any]:
     """Return arguments: an object, or a text that is the JSON of one."""
-    value = value_of(given, limits) if isinstance(given, str) else given
+    value = _from_text(given, limits) if isinstance(given, str) else given
     if not isinstance(value, dict):
         raise Refused(Why.NOT_AN_OBJECT, Boundary.ARGUMENTS)
     return value
+
+
+def _arguments(given: object, name: str, characters: int, limits: Limits) -> dict[str, Any]:
+    if given is None:
+        raise Refused(Why.ARGUMENTS_MISSING, Boundary.CALL, name=name)
+    arguments = object_in(given, limits)
+    bounded(arguments, characters, limits)
+    return arguments
+
+
+def _from_text(given: str, limits: Limits) -> Any:
+    """Return what a text in a JSON text says. It is whole, whatever is missing in it: no cut did that."""
+    try:
+        return value_of(given, limits)
+    except Refused as refused:
+        why = Why.NOT_JSON if refused.why is Why.CUT else refused.why
+        raise Refused(why, Boundary.ARGUMENTS, length=len(given)) from None
 
 
 def id_in(given: object) -> str | None:

@@ -173,6 +173,19 @@ def given_name(value: object) -> str | None:
     return value
 
 
+def kind_of(value: Mapping[str, Any]) -> str:
+    """Return the word by which an object says what it is, or an empty one."""
+    kind = value.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def place(value: object) -> int:
+    """Return the number under which a block or an item is spoken of; Refused where it is none."""
+    if type(value) is not int:
+        raise Refused(Why.WRONG_TYPE, Boundary.CALL)
+    return value
+
+
 def mapping(value: object, boundary: Boundary = Boundary.ANSWER) -> Mapping[str, Any]:
     """Return an object, an empty one for none; Refused where it is something else."""
     if value is None:

@@ -23,7 +23,7 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\(?:.|\Z)[^"\\]*+)*+(?:"|\Z)|[\[\]{}]', re.DOTALL)
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _BEGUN: Final = re.compile(
-    r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|[+-]?\.|\.|[eE][+-]?|\\(?:u[0-9a-fA-F]{0,3})?|u[0-9a-fA-F]{0,3})\Z"
+    r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|[+-]?\.|\.|[eE][+-]?|\\(?:u[0-9a-fA-F]{0,4})?|u[0-9a-fA-F]{0,4})\Z"
 )
 _KEPT: Final = b"[]{}"
 _OTHERS: Final = bytes(byte for byte in range(256) if byte not in _KEPT)

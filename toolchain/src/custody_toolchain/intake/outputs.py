@@ -9,8 +9,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from custody_toolchain.intake.bounds import Limits
+from custody_toolchain.intake.bounds import Limits, within_envelope
 from custody_toolchain.intake.draft import AnswerDraft, CallDraft, given_id
+from custody_toolchain.intake.exact_json import check_values
 from custody_toolchain.intake.results import Refused
 from custody_toolchain.intake.words import Boundary, Why
 
@@ -94,6 +95,7 @@ class _Output(Struct):
 
 def taken(value: Mapping[str, Any], limits: Limits) -> AnswerDraft:
     """Return what a decoded output holds; Refused if it is none."""
+    check_values(dict(value), within_envelope(limits))
     try:
         output = msgspec.convert(value, _Output)
     except msgspec.ValidationError:

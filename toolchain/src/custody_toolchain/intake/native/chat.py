@@ -13,6 +13,7 @@ from custody_toolchain.intake.draft import (
     CallDraft,
     given_id,
     given_name,
+    kind_of,
     listed,
     mapping,
     of,
@@ -149,7 +150,7 @@ def _content(draft: AnswerDraft, message: Event, choice: int) -> None:
     content = message.get("content")
     if isinstance(content, list | tuple):
         for part in content:
-            if isinstance(part, Mapping) and part.get("type") in _TEXTS:
+            if isinstance(part, Mapping) and kind_of(part) in _TEXTS:
                 draft.say(part.get("text"), choice)
     else:
         draft.say(content, choice)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from custody_toolchain.intake.draft import AnswerDraft, listed, mapping, of, required_id
+from custody_toolchain.intake.draft import AnswerDraft, listed, mapping, of, place, required_id
 from custody_toolchain.intake.results import Refused
 from custody_toolchain.intake.words import Boundary, Why
 
@@ -49,13 +49,16 @@ def _take(draft: AnswerDraft, kind: str, value: Event) -> None:
         start = mapping(value.get("start"))
         if start.get("toolUse") is not None:
             _tool(
-                draft, value.get("contentBlockIndex"), mapping(start["toolUse"], Boundary.CALL), streamed=True
+                draft,
+                place(value.get("contentBlockIndex")),
+                mapping(start["toolUse"], Boundary.CALL),
+                streamed=True,
             )
     elif kind == "contentBlockDelta":
         draft.recognised = True
-        _delta(draft, value.get("contentBlockIndex"), mapping(value.get("delta")))
+        _delta(draft, place(value.get("contentBlockIndex")), mapping(value.get("delta")))
     elif kind == "contentBlockStop":
-        call = draft.known(value.get("contentBlockIndex"))
+        call = draft.known(place(value.get("contentBlockIndex")))
         if call is not None:
             call.cut = False
     elif kind == "messageStop":
@@ -63,9 +66,7 @@ def _take(draft: AnswerDraft, kind: str, value: Event) -> None:
         draft.terminal = True
 
 
-def _tool(draft: AnswerDraft, at: Any, tool: Event, *, streamed: bool) -> None:
-    if type(at) is not int:
-        raise Refused(Why.WRONG_TYPE, Boundary.CALL)
+def _tool(draft: AnswerDraft, at: int, tool: Event, *, streamed: bool) -> None:
     if at in draft.opened:
         raise Refused(Why.INDEX_REUSED, Boundary.CALL)
     draft.opened.add(at)
@@ -78,7 +79,7 @@ def _tool(draft: AnswerDraft, at: Any, tool: Event, *, streamed: bool) -> None:
     call.opaque = {key: value for key, value in tool.items() if key not in _KNOWN and value is not None}
 
 
-def _delta(draft: AnswerDraft, at: Any, delta: Event) -> None:
+def _delta(draft: AnswerDraft, at: int, delta: Event) -> None:
     draft.say(delta.get("text"), block=at)
     tool = delta.get("toolUse")
     call = draft.known(at)

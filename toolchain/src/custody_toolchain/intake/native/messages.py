@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from custody_toolchain.intake.draft import AnswerDraft, CallDraft, listed, mapping, of, required_id
+from custody_toolchain.intake.draft import AnswerDraft, CallDraft, listed, mapping, of, place, required_id
 from custody_toolchain.intake.results import Refused
 from custody_toolchain.intake.words import Boundary, Why
 
@@ -37,11 +37,11 @@ def chunk(draft: AnswerDraft, event: Event) -> None:
         draft.head(message.get("id"), message.get("model"))
     elif kind == "content_block_start":
         draft.recognised = True
-        _block(draft, event.get("index"), mapping(event.get("content_block")))
+        _block(draft, place(event.get("index")), mapping(event.get("content_block")))
     elif kind == "content_block_delta":
-        _delta(draft, event.get("index"), mapping(event.get("delta")))
+        _delta(draft, place(event.get("index")), mapping(event.get("delta")))
     elif kind == "content_block_stop":
-        call = draft.known(event.get("index"))
+        call = draft.known(place(event.get("index")))
         if call is not None:
             call.cut = False
     elif kind == "message_delta":
@@ -52,9 +52,7 @@ def chunk(draft: AnswerDraft, event: Event) -> None:
         _failed(draft, event)
 
 
-def _block(draft: AnswerDraft, at: Any, block: Event) -> None:
-    if type(at) is not int:
-        raise Refused(Why.WRONG_TYPE, Boundary.CALL)
+def _block(draft: AnswerDraft, at: int, block: Event) -> None:
     if at in draft.opened:
         raise Refused(Why.INDEX_REUSED, Boundary.CALL)
     draft.opened.add(at)
@@ -74,7 +72,7 @@ def _tool_use(draft: AnswerDraft, at: int, block: Event) -> None:
     call.opaque = {key: value for key, value in block.items() if key not in _KNOWN and value is not None}
 
 
-def _delta(draft: AnswerDraft, at: Any, delta: Event) -> None:
+def _delta(draft: AnswerDraft, at: int, delta: Event) -> None:
     kind = delta.get("type")
     if at not in draft.opened:
         raise Refused(Why.UNOPENED, Boundary.CALL)

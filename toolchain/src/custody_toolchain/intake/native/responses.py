@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from custody_toolchain.intake.draft import AnswerDraft, CallDraft, listed, mapping, of, required_id, short
+from custody_toolchain.intake.draft import (
+    AnswerDraft,
+    CallDraft,
+    kind_of,
+    listed,
+    mapping,
+    of,
+    place,
+    required_id,
+    short,
+)
 from custody_toolchain.intake.results import Refused
 from custody_toolchain.intake.words import Boundary, Why
 
@@ -40,7 +50,7 @@ def whole(draft: AnswerDraft, body: Event) -> None:
 
 def chunk(draft: AnswerDraft, event: Event) -> None:
     """Take one event."""
-    kind = event.get("type")
+    kind = kind_of(event)
     if kind in _BEGINNINGS:
         draft.recognised = True
         response = mapping(event.get("response"))
@@ -51,7 +61,7 @@ def chunk(draft: AnswerDraft, event: Event) -> None:
     elif kind in {"response.output_item.added", "response.output_item.done"}:
         draft.recognised = True
         done = kind == "response.output_item.done"
-        _item(draft, event.get("output_index"), mapping(event.get("item")), done=done)
+        _item(draft, place(event.get("output_index")), mapping(event.get("item")), done=done)
     elif kind in _DELTAS:
         _delta(draft, event)
     elif kind in _DONES:
@@ -75,31 +85,29 @@ def _response(draft: AnswerDraft, response: Event) -> None:
         _item(draft, at, mapping(item), done=True)
 
 
-def _item(draft: AnswerDraft, at: Any, item: Event, *, done: bool) -> None:
-    kind = item.get("type")
+def _item(draft: AnswerDraft, at: int, item: Event, *, done: bool) -> None:
+    kind = kind_of(item)
     if kind == "message":
         if done and _DELTAS not in draft.opened:
             _message(draft, at, item)
-    elif isinstance(kind, str) and (kind in _CALLS or kind in _ACTIONS):
+    elif kind in _CALLS or kind in _ACTIONS:
         _call(draft, at, item, kind, done=done)
 
 
-def _message(draft: AnswerDraft, at: Any, item: Event) -> None:
+def _message(draft: AnswerDraft, at: int, item: Event) -> None:
     """Take a message that is sent whole, once: in its own event, or with the response."""
     if (at, "message") in draft.opened:
         return
     draft.opened.add((at, "message"))
-    for place, part in enumerate(listed(item.get("content"))):
+    for nth, part in enumerate(listed(item.get("content"))):
         said = mapping(part)
         if said.get("type") == "output_text":
-            draft.say(said.get("text"), block=(at, place))
+            draft.say(said.get("text"), block=(at, nth))
         elif said.get("type") == "refusal":
             draft.refused_by_model.add(0)
 
 
-def _call(draft: AnswerDraft, at: Any, item: Event, kind: str, *, done: bool) -> None:
-    if type(at) is not int:
-        raise Refused(Why.WRONG_TYPE, Boundary.CALL)
+def _call(draft: AnswerDraft, at: int, item: Event, kind: str, *, done: bool) -> None:
     call = draft.known(at)
     if call is None:
         call = _begun(draft, at, item, kind)
@@ -123,7 +131,7 @@ def _begun(draft: AnswerDraft, at: int, item: Event, kind: str) -> CallDraft:
 
 def _opened(draft: AnswerDraft, event: Event) -> CallDraft:
     """Return the call of which an event speaks; one that was never announced has neither id nor name."""
-    call = draft.known(event.get("output_index"))
+    call = draft.known(place(event.get("output_index")))
     if call is None:
         raise Refused(Why.ID_MISSING, Boundary.CALL)
     return call
