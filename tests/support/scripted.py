@@ -33,7 +33,7 @@ class Asked:
 
     @property
     def call(self) -> str:
-        """What it is: `declare`, `frames`, `gaps` or `close`."""
+        """What it is: `declare`, `frames`, `facts`, `gaps` or `close`."""
         return "declare" if self.method == "PUT" else self.path.rpartition("/")[2]
 
     @property
@@ -82,6 +82,10 @@ class Scripted:
     def states(self) -> list[dict[str, Any]]:
         return [frame[1] for each in self.calls("frames") for frame in each.frames if frame[0] == "state"]
 
+    def facts(self) -> list[dict[str, Any]]:
+        """All facts that came, in order."""
+        return [fact for each in self.calls("facts") for fact in each.json["facts"]]
+
     def gaps(self) -> dict[str, set[int]]:
         """Numbers that were told as lost, by reason."""
         found: dict[str, set[int]] = {}
@@ -124,6 +128,9 @@ def healthy(service: Scripted, asked: Asked, sock: socket.socket) -> None:
         "frames": lambda: {"receipts": [outcome(frame) for frame in asked.frames]},
         "gaps": lambda: {
             "gaps": [{"type": "gap", "recorded": True, "reason": None} for _ in asked.json["gaps"]]
+        },
+        "facts": lambda: {
+            "facts": [{"type": "fact", "recorded": True, "reason": None} for _ in asked.json["facts"]]
         },
         "close": lambda: {"state": "closing"},
     }

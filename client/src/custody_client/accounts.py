@@ -5,8 +5,10 @@ Callers only number, look at `standing`, and append; everything else is the back
 
 import os
 from collections import deque
+from collections.abc import Iterable
 from itertools import count
 from threading import Event, RLock
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from custody_client.declarations import Declaration
@@ -15,12 +17,15 @@ from custody_client.ledger import Ledger, numbered
 from custody_client.offices import Office
 from custody_client.room import Room
 from custody_client.settings import LocalPolicy
+from custody_client.words import CLIENT_QUEUE_FULL, CLIENT_UNSERIALISABLE, RUN_CLOSED, RUN_NOT_ADMITTED
 
 if TYPE_CHECKING:
     from custody_client.answers import Limits
     from custody_client.runs import Run
 
 MOST_STATES: Final = 1024
+MOST_FACTS: Final = 1024
+MOST_FACT_BYTES: Final = 1024
 _MOST_HOLD_S: Final = 2.0
 
 # Whether the run's content may be looked at: not known, known and allowed, known and not.
@@ -69,6 +74,7 @@ class Account:
         "closing",
         "counted",
         "declaration",
+        "facts",
         "inbox",
         "key",
         "ledger",
@@ -124,6 +130,8 @@ class Account:
         self.ledger = Ledger()
         self.inbox: deque[Part] = deque()
         self.states: deque[State] = deque()
+        self.facts: deque[tuple[float, bytes]] = deque()
+        """Facts that wait, and since when."""
         self.room = Room(self.office.bounds.run_parts, self.office.bounds.run_bytes, self.office.room)
         self.marked = False
         self.narrowing = RLock()
@@ -188,6 +196,25 @@ class Account:
         self.states.append(state)
         self.mark()
 
+    def report(self, facts: Iterable[bytes]) -> None:
+        """Have facts told; what there is no room for, or nobody who would take it, is counted."""
+        lose = self.office.tally.lose
+        for fact in facts:
+            if type(fact) is not bytes or not 0 < len(fact) <= MOST_FACT_BYTES:
+                lose(CLIENT_UNSERIALISABLE)
+            elif self.phase is REFUSED:
+                lose(self.reason or RUN_NOT_ADMITTED)
+            elif self.closing:
+                lose(RUN_CLOSED)
+            elif len(self.facts) >= MOST_FACTS:
+                lose(CLIENT_QUEUE_FULL)
+            else:
+                self.facts.append((monotonic(), fact))
+        if self.standing is PARKED:
+            self.come_back()
+        if self.facts:
+            self.mark()
+
     def narrow(self, said: Declaration) -> None:
         """Take a later declaration: the strictest of all holds, and an opt-out holds at once."""
         with self.narrowing:
@@ -212,7 +239,7 @@ class Account:
         """Forget the run until it is captured into again, unless that happens at this very moment."""
         standing, last = self.standing, self.last
         self.standing = PARKED
-        if self.inbox or self.states or self.last != last:
+        if self.inbox or self.states or self.facts or self.last != last:
             self.standing = standing
             return False
         self.stretch = last + 1

@@ -58,6 +58,10 @@ class _Notes(msgspec.Struct):
     gaps: list[Outcome]
 
 
+class _FactNotes(msgspec.Struct):
+    facts: list[Outcome]
+
+
 class Problem(msgspec.Struct, frozen=True):
     """A refused or failed request, by the reason that the service gives for it."""
 
@@ -104,6 +108,16 @@ def notes(answer: Answer, gaps: int) -> list[Outcome] | Problem:
     found = _read(answer, _Notes).gaps
     if len(found) != gaps:
         raise NotUnderstood("not one note a gap")
+    return found
+
+
+def fact_notes(answer: Answer, facts: int) -> list[Outcome] | Problem:
+    """Read the answer to a report of facts: one outcome a fact, in order."""
+    if answer.status not in _ACCEPTED:
+        return _problem(answer)
+    found = _read(answer, _FactNotes).facts
+    if len(found) != facts:
+        raise NotUnderstood("not one note a fact")
     return found
 
 

@@ -149,7 +149,9 @@ class Custody:
         if thread is not None and thread.is_alive():
             self.office.press()
             thread.join(max(0.0, until - monotonic()))
-        elif self._address is not None and any(each.last for each in list(self.office.accounts.values())):
+        elif self._address is not None and any(
+            each.last or each.facts for each in list(self.office.accounts.values())
+        ):
             # In a forked process that only counted, or where no thread can be started any more.
             self.office.urgent = self.office.hurry = True
             self._talk(self._address, finish=True)
@@ -174,6 +176,9 @@ class Custody:
             not_captured=lost,
             undecided=max(0, observed - waiting - office.delivered - sum(lost.values())),
             untold=sum(account.ledger.gather() for account in accounts),
+            facts_told=office.tally.told,
+            facts_waiting=sum(len(account.facts) for account in accounts),
+            facts_lost=office.tally.lost(),
             troubles=dict(office.trouble.counts),
             requests=office.requests,
             unanswered=office.unanswered,

@@ -24,6 +24,12 @@ class Counters(msgspec.Struct, frozen=True):
     """Observations of which nothing can be said yet: while the admission is awaited, and refused ones for seconds."""
     untold: int = 0
     """Of `not_captured`, what the service has not been told of yet."""
+    facts_told: int = 0
+    """Facts that the service took; facts are none of `observed`."""
+    facts_waiting: int = 0
+    """Facts that wait in memory; those on their way are none of them."""
+    facts_lost: Mapping[str, int] = {}
+    """Facts that were not taken, by reason: by the service, or here."""
     troubles: Mapping[str, int] = {}
     """Kinds of trouble, and how often each was: also calls of this client that were wrong (an id, a word)."""
     requests: int = 0

@@ -16,6 +16,7 @@ from custody_client.flushing import Flushing
 from custody_client.frames import Part, State
 from custody_client.ranges import Ranges
 from custody_client.reporting import Reporting
+from custody_client.telling import Telling
 from custody_client.words import (
     CLIENT_SHUTDOWN,
     CLIENT_TRANSPORT,
@@ -46,6 +47,7 @@ class Delivery:
         self.queue: deque[Part] = deque()
         self.states: dict[tuple[str, str], State] = {}
         self.flushing = Flushing(self)
+        self.telling = Telling(self)
         self.reporting = Reporting(self)
         self.over = False
         self._declare_at = 0.0 if account.ticket is None else account.ticket.renew_at
@@ -63,7 +65,12 @@ class Delivery:
         """Do the most urgent thing that takes a request; False if there is none, or not now."""
         if not self.sender.may_ask(now):
             return False
-        return self._declared(now) or self.flushing.step(now) or self.reporting.step(now)
+        return (
+            self._declared(now)
+            or self.flushing.step(now)
+            or self.telling.step(now)
+            or self.reporting.step(now)
+        )
 
     def gather(self, now: float) -> None:
         """Take over what callers left, and let go of what waited too long; also called amid a request."""
@@ -79,6 +86,9 @@ class Delivery:
             account.ledger.lose(number, NOT_OBSERVED)
         while account.states:
             self.say(account.states.popleft())
+        if account.phase is REFUSED:
+            # Whoever reported at that very moment did not see it.
+            self.telling.drop(account.reason or RUN_NOT_ADMITTED)
         if account.phase is ASKING and account.ticket is None:
             while self.queue and now - self.queue[0].at >= account.hold_s:
                 self.lose(self.queue.popleft(), CLIENT_TRANSPORT)
@@ -87,6 +97,7 @@ class Delivery:
             while self.queue and now - self.queue[0].at > _PATIENCE_S:
                 self.lose(self.queue.popleft(), CLIENT_TRANSPORT)
             self.flushing.impatient(now - _PATIENCE_S)
+            self.telling.impatient(now - _PATIENCE_S)
         account.tell()
 
     def busy(self) -> bool:
@@ -105,7 +116,8 @@ class Delivery:
 
     def _unsent(self) -> bool:
         account = self.account
-        return bool(account.inbox or account.states or self.queue or self.states or self.flushing.batch)
+        parts = account.inbox or self.queue or self.flushing.batch
+        return bool(parts or account.states or self.states or self.telling.waits)
 
     def quiet(self, now: float) -> float:
         """Return since how many seconds nothing was captured."""
@@ -142,8 +154,9 @@ class Delivery:
         self.drop(CLIENT_SHUTDOWN)
 
     def drop(self, reason: str) -> None:
-        """Let go of all parts that wait, also of those that are on their way."""
+        """Let go of all parts and facts that wait, also of those that are on their way."""
         self.flushing.abandon(reason)
+        self.telling.drop(reason)
         while self.queue:
             self.lose(self.queue.popleft(), reason)
 

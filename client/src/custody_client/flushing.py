@@ -29,7 +29,8 @@ _MOST_BYTES: Final = 1024 * 1024
 _MOST_TRIES: Final = 2
 # In this time a healthy store has written what it took, so that a run may send what may wait of it once again.
 _WRITTEN_S: Final = 0.25
-_ASK_AGAIN_S: Final = 5.0
+ASK_AGAIN_S: Final = 5.0
+"""When to ask again whether a run is admitted that was refused."""
 _FLUSH: Final = {"Content-Type": "application/msgpack"}
 
 # Refusals of the run as a whole, for whatever is captured next as well.
@@ -203,19 +204,24 @@ class Flushing:
             return
         self._sender.office.trouble.note("refused", f"the service refused a flush: {reason}")
         self.batch = None
-        outcome = _outcome_of(reason)
+        outcome = outcome_of(reason)
         for part in batch.parts:
             if problem.recorded:
                 delivery.refused(part, outcome)
             else:
                 delivery.lose(part, outcome)
-        if reason in _OF_THE_RUN or reason in _OF_THE_KEY:
+        if stands(reason):
             delivery.refuse(outcome)
-            delivery.renew(after_s=_ASK_AGAIN_S)
+            delivery.renew(after_s=ASK_AGAIN_S)
 
 
-def _outcome_of(reason: str) -> str:
-    """Return what a refused flush means for the observations in it."""
+def stands(reason: str) -> bool:
+    """Say whether a refused request means that nothing of the run is taken from us."""
+    return reason in _OF_THE_RUN or reason in _OF_THE_KEY
+
+
+def outcome_of(reason: str) -> str:
+    """Return what a refused request means for what was in it."""
     if reason in _OF_THE_KEY:
         return RUN_NOT_ADMITTED
     if reason in ("malformed_request", "unsupported_media", "length_required"):

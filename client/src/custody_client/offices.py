@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from custody_client.room import Room
 from custody_client.settings import Bounds
+from custody_client.tallies import Tally
 from custody_client.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Office:
         "requests",
         "room",
         "start",
+        "tally",
         "trouble",
         "unanswered",
         "urgent",
@@ -53,6 +55,7 @@ class Office:
         self.delivered = 0
         self.requests = 0
         self.unanswered = 0
+        self.tally = Tally()
         self.begin()
 
     def begin(self) -> None:

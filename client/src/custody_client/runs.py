@@ -1,7 +1,7 @@
 """A run as the runtime holds it: which exchanges it has, whether it is admitted, and its end."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import Token
 from itertools import count
@@ -49,6 +49,16 @@ class Run:
         """Say whether content of this kind would be looked at now; adapters ask before they copy anything."""
         standing = self._account.standing
         return standing is not None and kind in standing.kinds
+
+    def report(self, facts: Iterable[bytes]) -> None:
+        """Have small typed facts of a toolchain told, each the JSON of one, of at most 1 KiB. Waits for nothing.
+
+        They hold no content and are no observations: what is lost of them is counted (`facts_lost`), and told nobody.
+        """
+        try:
+            self._account.report(facts)
+        except Exception as error:  # noqa: BLE001 - whatever was handed in, the runtime goes on
+            self._account.office.trouble.note("facts", f"facts were not taken: {type(error).__name__}")
 
     @contextmanager
     def active(self) -> Iterator[Self]:
