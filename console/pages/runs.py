@@ -20,6 +20,8 @@ from store.services.run_lists import OUTCOME_WORDS, ListedRun, RunFilters
 from store.wiring import Services
 
 _LIMIT: Final = 50
+# The most frequent ones of each run in the list; its own page has all of them.
+_REASONS: Final = 3
 _REF_BYTES: Final = 200
 _FIELDS: Final = ("mode", "state", "label", "outcome", "reason")
 _OUTCOMES: Final = dict(
@@ -98,12 +100,14 @@ router = Router("/", route_handlers=[home, list_runs, find, suggest])
 
 
 def _row(run: ListedRun) -> dict[str, Any]:
+    most = sorted(run.by_reason.items(), key=lambda each: (-each[1], each[0]))
     made_of = shares(run.stored, run.missing, erased=run.erased, expired=run.expired)
     return {
         "run": run,
         "bar": bar(made_of),
         "shares": made_of,
-        "reasons": [(words.of(Reason(reason)).name, count) for reason, count in run.by_reason.items()],
+        "reasons": [(words.of(Reason(reason)).name, count) for reason, count in most[:_REASONS]],
+        "more_reasons": len(most[_REASONS:]),
     }
 
 

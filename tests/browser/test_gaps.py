@@ -98,6 +98,17 @@ async def test_what_the_picture_shows_is_said_in_words_below_it(window):
         assert leads == {f"#gap-{reason}" for reason in REFUSED.values()}
 
 
+async def test_a_run_with_many_reasons_names_the_most_frequent_in_the_list_and_leads_to_all(window):
+    async with window(Role.REVIEWER) as seen:
+        await seen.open("/runs?label=team%3Dlosses")
+        cell = seen.page.locator("td[data-label='Missing because']")
+        text = await cell.inner_text()
+        assert text.startswith(f"{words.of(Reason.UNACCOUNTED).name} (3), ")
+        assert text.count("(") == 3
+        await cell.get_by_role("link").click()
+        await seen.page.wait_for_url(f"**/runs/{LOSSES}/gaps")
+
+
 async def test_a_temporary_run_says_that_it_was_temporary_and_names_nothing(window):
     async with window(Role.REVIEWER) as seen:
         await seen.open(f"/runs/{TEMPORARY}")

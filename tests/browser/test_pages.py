@@ -22,7 +22,8 @@ async def test_every_page_fits_keeps_to_itself_and_can_be_used_by_everybody(plac
                 faults += [f"{path} at {width}: {each}" for each in await seen.unfit(width)]
             for scheme in ("dark", "light"):
                 await seen.page.emulate_media(color_scheme=scheme)
-                faults += [f"{path} {scheme}: {each}" for each in await seen.barriers()]
+                found = await seen.barriers(colours_only=scheme != "dark")
+                faults += [f"{path} {scheme}: {each}" for each in found]
             faults += [f"{path}: {each}" for each in await seen.harm()]
             seen.said.clear()
     assert not faults, "\n".join(faults)

@@ -3,13 +3,15 @@
 Two of them are in the README: those of `docs/screenshots/` are copies of what this makes under `readme-`.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from policies.kinds import Role
-from tests.browser.seed import HOSTILE, MAIN
+from tests.browser.losses import LOSSES
+from tests.browser.seed import GONE, HOSTILE, MAIN, SHARED
 from tests.browser.watch import Sight
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
@@ -31,11 +33,27 @@ REVIEWER: Final = {
     "exports": "/exports",
     "log": "/log",
 }
+# States of the same pages, and those that are seen less often: each width once.
+FEWER: Final = ((390, "light"), (1280, "dark"), (1920, "light"))
+SELDOM: Final = {
+    "compare-refused": f"/runs/{GONE}/compare?left=revoked/1&right=erased/1",
+    "found": f"/runs/find?q={SHARED}",
+    "not-found": "/runs/find?q=nightly-4",
+    "narrowed": "/runs?label=team%3Dlosses",
+    "no-run": "/runs?label=team%3Dnobody",
+    "losses": f"/runs/{LOSSES}",
+    "losses-gaps": f"/runs/{LOSSES}/gaps",
+    "gone": f"/runs/{GONE}",
+    "exchange": f"/runs/{MAIN}/exchanges/search",
+    "nothing": f"/runs/{LOSSES}/exchanges/large/attempts/1",
+    "session": "/session",
+    "fault": "/runs/no-such-run",
+}
 README: Final = {"compare": (1200, 800), "attempt": (1200, 900)}
 
 
-async def taken(seen: Sight, name: str) -> None:
-    for width, scheme in WAYS:
+async def taken(seen: Sight, name: str, ways: Sequence[tuple[int, str]] = WAYS) -> None:
+    for width, scheme in ways:
         await seen.page.emulate_media(color_scheme=scheme)
         await seen.page.set_viewport_size({"width": width, "height": 900})
         high = min(MOST_HIGH, int(await seen.page.evaluate("document.documentElement.scrollHeight")))
@@ -55,6 +73,17 @@ async def test_pages_of_reviewers(place, window):
         for name, path in {**REVIEWER, "part": f"/parts/{place.parts['request']}"}.items():
             await seen.open(path)
             await taken(seen, name)
+        for name, path in {**SELDOM, "export": f"/exports/{place.exports[Role.REVIEWER]}"}.items():
+            await seen.open(path, status=None)
+            await taken(seen, name, FEWER)
+    async with window(Role.CUSTODIAN) as seen:
+        for name, path in {
+            "purpose": "/runs/gone-held/exchanges/x-1/attempts/1",
+            "accesses": "/accesses",
+            "part-read": f"/parts/{place.parts['request']}",
+        }.items():
+            await seen.open(path)
+            await taken(seen, name, FEWER)
 
 
 async def test_pages_of_operators(window):

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from axe_playwright_python.async_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, BrowserContext, Page, Response
 
 # What a reader without sight or without a mouse cannot get past.
 _GRAVE: Final = frozenset({"serious", "critical"})
-_AXE: Final = Axe()
+# What of it the colours decide, which are all that another scheme changes.
+_OF_COLOURS: Final = ["color-contrast", "link-in-text-block"]
 
 # In every page before any script of its own: refusals of the policy, and what hostile content would set.
 _REMEMBER: Final = """
@@ -78,9 +79,12 @@ class Sight:
         await self.page.set_viewport_size({"width": width, "height": 900})
         return [*await self.page.evaluate(_BEYOND), *await self.page.evaluate(_CRAMPED)]
 
-    async def barriers(self) -> list[str]:
-        """Return what axe finds that is serious or critical."""
-        found: dict[str, Any] = (await _AXE.run(self.page)).response
+    async def barriers(self, *, colours_only: bool = False) -> list[str]:
+        """Return what axe finds that is serious or critical; of colours only, where all else was looked at before."""
+        if not await self.page.evaluate("'axe' in window"):
+            await self.page.evaluate(AXE_SCRIPT)
+        options = {"resultTypes": ["violations"], **({"runOnly": _OF_COLOURS} if colours_only else {})}
+        found: dict[str, Any] = await self.page.evaluate("options => axe.run(options)", options)
         return [
             f"{each['id']}: {node['html'][:120]} {node.get('failureSummary', '')[:200]}"
             for each in found["violations"]
