@@ -4,7 +4,7 @@ Facts can be read as long as their run's content could be: what an erasure or th
 at once, whatever has been deleted by then.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
@@ -21,6 +21,7 @@ from store.services.lens_views import (
     ActionView,
     CoverageItem,
     DeliveryItem,
+    FactCounts,
     SurfaceItem,
     Told,
     coverage_item,
@@ -102,6 +103,21 @@ class Lens:
         return await self._facts(
             reader, run, asked, delivery_item, FactType.DELIVERY, action=action, exchange=None
         )
+
+    async def counts(self, reader: Reader, run: str) -> FactCounts:
+        """Return how much was told of a run's tools."""
+        async with self._run(reader, run) as (connection, stands):
+            found = await table.counts(connection, reader.scope, stands.run_uid)
+        return FactCounts(**found._asdict(), full=stands.is_full)
+
+    async def met(
+        self, reader: Reader, run: str, named: Collection[tuple[str, str | None]]
+    ) -> set[tuple[str, str | None]]:
+        """Return those of some attempts that have a page; without a name, any attempt of the exchange."""
+        if not named:
+            return set()
+        async with self._run(reader, run) as (connection, stands):
+            return await table.met(connection, reader.scope, stands.run_uid, named)
 
     async def _facts(
         self,

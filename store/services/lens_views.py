@@ -167,6 +167,17 @@ class DeliveryItem(msgspec.Struct, frozen=True, kw_only=True):
     action_id: str | None
 
 
+class FactCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many facts a run has, of how many actions, and of each type that has a list."""
+
+    facts: int
+    actions: int
+    surface: int
+    coverage: int
+    delivery: int
+    full: bool
+
+
 class Told(msgspec.Struct, Generic[Item], frozen=True):
     """A page, and whether its run had as many facts as it may have."""
 

@@ -47,6 +47,20 @@ class Standing:
     opened_at: datetime
 
 
+class Counts(NamedTuple):
+    """How many facts a run has, of how many actions, and of each type that has a list."""
+
+    facts: int
+    actions: int
+    surface: int
+    coverage: int
+    delivery: int
+
+
+Attempt = tuple[str, str | None]
+"""An exchange and one of its attempts; None for any."""
+
+
 class ToldAction(NamedTuple):
     """An action, and the first fact that names it."""
 
@@ -128,6 +142,18 @@ async def of_type(
     """Return facts of one type after one of them, narrowed to an action or an exchange where that is named."""
     rows = await connection.fetch(_SQL["of_type"], scope, run, type_, after, action, exchange, limit)
     return [ToldFact(row["fact_uid"], row["body"]) for row in rows]
+
+
+async def counts(connection: Connection, scope: UUID, run: UUID) -> Counts:
+    """Return how many facts a run has; a run's bound is theirs."""
+    return Counts(**dict(await connection.fetchrow(_SQL["counts"], scope, run) or {}))
+
+
+async def met(connection: Connection, scope: UUID, run: UUID, named: Collection[Attempt]) -> set[Attempt]:
+    """Return those of some attempts of which anything was told, stored or missed."""
+    exchanges, attempts = [each[0] for each in named], [each[1] for each in named]
+    rows = await connection.fetch(_SQL["met"], scope, run, exchanges, attempts)
+    return {(row["exchange"], row["attempt"]) for row in rows}
 
 
 async def over(connection: Connection, scope: UUID, until: datetime, limit: int) -> list[UUID]:

@@ -56,6 +56,26 @@ WHERE f.scope_id = $1 AND f.run_uid = $2 AND f.type = $3 AND f.fact_uid > $4
 ORDER BY f.fact_uid
 LIMIT $7
 
+-- name: counts how many facts a run has of the types that have lists, and of how many actions; index facts_by_type
+SELECT count(*) AS facts, count(DISTINCT f.action) AS actions,
+       count(*) FILTER (WHERE f.type = 'surface') AS surface, count(*) FILTER (WHERE f.type = 'coverage') AS coverage,
+       count(*) FILTER (WHERE f.type = 'delivery') AS delivery
+FROM facts f
+WHERE f.scope_id = $1 AND f.run_uid = $2
+
+-- name: met which of these attempts anything was told of, stored or missed; without a name, any attempt of the exchange; indexes attempts_pkey, parts_identity_once, gaps_named_once
+SELECT w.exchange, w.attempt
+FROM unnest($3::text[], $4::text[]) AS w (exchange, attempt)
+WHERE EXISTS (
+        SELECT FROM attempts a
+        WHERE a.scope_id = $1 AND a.run_uid = $2 AND a.exchange = w.exchange AND (w.attempt IS NULL OR a.attempt = w.attempt))
+   OR EXISTS (
+        SELECT FROM parts p
+        WHERE p.scope_id = $1 AND p.run_uid = $2 AND p.exchange = w.exchange AND (w.attempt IS NULL OR p.attempt = w.attempt))
+   OR EXISTS (
+        SELECT FROM gaps g
+        WHERE g.scope_id = $1 AND g.run_uid = $2 AND g.exchange = w.exchange AND (w.attempt IS NULL OR g.attempt = w.attempt))
+
 -- name: over runs of a scope whose facts are over by an instant, and that nothing holds, those first that ended first; index fact_runs_by_end
 SELECT f.run_uid
 FROM fact_runs f
