@@ -66,8 +66,8 @@ test-oracles: setup  ## bundles against others' programs (CORPUS=file; installs 
 	@tests/oracles/install $(BIN)/python
 	@$(if $(CORPUS),CUSTODY_TEST_CORPUS="$(CORPUS)") $(BIN)/python -m pytest -q -m oracle tests/oracles $(ARGS)
 
-test-providers: $(PROVIDERS)/.client  ## the client driven by providers' own programs (CORPUS=file; in .venv-providers)
-	@$(if $(CORPUS),CUSTODY_TEST_CORPUS="$(CORPUS)") $(PROVIDERS)/bin/python -m pytest -q -m provider $(APART) client/tests/providers $(ARGS)
+test-providers: $(PROVIDERS)/.client  ## client and intake against providers' own programs (CORPUS=file; in .venv-providers)
+	@$(if $(CORPUS),CUSTODY_TEST_CORPUS="$(CORPUS)") $(PROVIDERS)/bin/python -m pytest -q -m provider $(APART) client/tests/providers toolchain/tests/providers $(ARGS)
 
 test-browser: $(VENV)/.browser  ## the console in a real browser (installs chromium by apt; leaves screenshots in var/)
 	@tests/browser/install

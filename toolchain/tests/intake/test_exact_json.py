@@ -59,7 +59,7 @@ def test_json_that_ends_anywhere_too_early_is_cut_and_not_wrong():
         "'a'",
         '["\\x"]',
         '["\t"]',
-        "[tru]",
+        "[nil]",
         "]",
         "nul1",
     ],
