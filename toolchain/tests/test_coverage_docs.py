@@ -1,8 +1,13 @@
 """The page of `coverage` shows what happens."""
 
+import re
+
 import pytest
 
-from toolchain.tests.pages import examples, printed
+from custody_toolchain.facts import Deviation
+from toolchain.tests.pages import DOCS, examples, printed
+
+PAGE = (DOCS / "coverage.md").read_text()
 
 
 @pytest.mark.parametrize(("code", "says"), examples("coverage.md"), ids=lambda _: "")
@@ -13,3 +18,9 @@ def test_the_page_prints_what_it_says(code, says, tmp_path, monkeypatch):
 
 def test_the_page_has_an_example():
     assert examples("coverage.md")
+
+
+def test_the_page_has_every_deviation():
+    assert set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)) == {
+        deviation.value for deviation in Deviation
+    }

@@ -26,7 +26,7 @@ from custody_toolchain.tools import (
     WithinItself,
     by_call_id,
 )
-from toolchain.tests.owned import ROWS, TURN, Runtime, action
+from toolchain.tests.owned import ROWS, SCHEMA, TURN, Runtime, action
 
 SECRET = "SECRET-token-7f3a"
 
@@ -195,6 +195,20 @@ def test_arguments_are_validated_before_anything_is_reserved(runtime, arguments,
     assert [(fault.at, fault.rule) for fault in outcome.answer.refusal.faults] == faults
     assert outcome.answer.refusal.code == "invalid_arguments"
     assert {"reserve", "execute"}.isdisjoint(runtime.calls)
+
+
+def test_no_repr_shows_content(runtime):
+    runtime.output = {"rows": [SECRET]}
+    runtime.fail["settle"] = ValueError(SECRET)
+    tool = runtime.tool(schema={**SCHEMA, "additionalProperties": True})
+    seen: list[Any] = []
+    host = runtime.host(tool, before=[seen.append], after=[seen.append])
+    one = action(arguments={"ticker": "ACME", "note": SECRET})
+    outcome = taken(runtime, host, TURN, one)
+    assert outcome.answer.ok
+    for thing in (one, *seen, *runtime.executed, outcome, outcome.receipt, outcome.answer):
+        assert SECRET not in repr(thing)
+        assert "a1" in repr(thing)
 
 
 def test_an_unknown_tool_is_refused_and_its_name_is_in_no_fact(runtime):

@@ -13,6 +13,18 @@ from custody_toolchain.tools.schema import Fault, Schema
 from custody_toolchain.tools.values import Frozen, Json, copied, same
 
 
+class Quiet(msgspec.Struct, frozen=True):
+    """A value that holds content: its repr, which may end up in a log, shows none of it."""
+
+    def __repr__(self) -> str:
+        named = [
+            f"{name}={getattr(self, name)!r}"
+            for name in ("run", "action", "id", "answer")
+            if hasattr(self, name)
+        ]
+        return f"<{' '.join([type(self).__name__, *named])}>"
+
+
 class Turn(msgspec.Struct, frozen=True):
     """Where an action comes from: its run, and whatever the owner's gates want to know in `about`.
 
@@ -27,7 +39,7 @@ class Turn(msgspec.Struct, frozen=True):
         checked_id(self.run, "a run's id")
 
 
-class Action(msgspec.Struct, frozen=True):
+class Action(Quiet, frozen=True):
     """What the model asked for. Its identity is (run, `id`); the tool's name is none, and `call_id` stands beside it.
 
     `schema_version` is that of the tool's schema which the model saw; None: the current one.
@@ -43,7 +55,7 @@ class Action(msgspec.Struct, frozen=True):
         checked_id(self.id, "an action's id")
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(Quiet, frozen=True):
     """One call as its tool gets it: with arguments of its own to change, as gates get it: with frozen ones.
 
     `execution` counts from 1 what was really started of this action. A synchronous tool minds `timeout_s` itself and
@@ -70,7 +82,7 @@ class ToolFailed(Exception):
         self.retryable = retryable
 
 
-class Held(msgspec.Struct, frozen=True):
+class Held(Quiet, frozen=True):
     """The result that the runtime holds, as JSON, and whether the source was read whole (None: not known)."""
 
     value: Json
@@ -91,7 +103,7 @@ class Normalise(msgspec.Struct, frozen=True):
     rule: str
 
 
-class Proposed(msgspec.Struct, frozen=True):
+class Proposed(Quiet, frozen=True):
     """What a before-hook sees; arguments are frozen copies, `arguments` after the rules applied so far."""
 
     turn: Turn
@@ -102,7 +114,7 @@ class Proposed(msgspec.Struct, frozen=True):
     arguments: Frozen
 
 
-class Projected(msgspec.Struct, frozen=True):
+class Projected(Quiet, frozen=True):
     """What an after-hook sees: the held result and the view so far, both frozen copies; `form` is the view's."""
 
     turn: Turn
@@ -114,7 +126,7 @@ class Projected(msgspec.Struct, frozen=True):
     form: Form
 
 
-class Project(msgspec.Struct, frozen=True):
+class Project(Quiet, frozen=True):
     """A view of the held result: what it leaves out is up to it, what it keeps is as held.
 
     `cut`: JSON pointer in the view → which bytes (UTF-8, `[start, stop)`) of the held string there are shown.
@@ -199,7 +211,7 @@ class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
     faults: tuple[Fault, ...] = ()
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(Quiet, frozen=True):
     """What may enter the context for one call: a view with remarks beside it, or why there is none.
 
     Which call it answers is `call_id` and `action`, never a position in a list.
@@ -232,7 +244,7 @@ class Answer(msgspec.Struct, frozen=True):
         return msgspec.json.encode(told).decode()
 
 
-class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
+class Receipt(Quiet, frozen=True, omit_defaults=True):
     """What was done about one action, stage by stage; JSON throughout, so that the owner can keep it as it likes.
 
     The raw output is not here: it is the runtime's. `reservation` says what was known when this was saved; the
@@ -325,7 +337,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(Quiet, frozen=True):
     """What one run of the entry gave. `raw` and `cause` are there in this process only, never after a replay.
 
     `persisted`: whether the receipt was saved; a result whose receipt could not be is still a result.

@@ -1,0 +1,95 @@
+"""One core is driven to its end by either driver, whatever comes out of the functions that it asks for."""
+
+import asyncio
+
+import pytest
+
+from custody_toolchain.driving import MustBeAwaited, adrive, ask, drive
+
+
+def core(log, function):
+    """Ask once, and tidy up by asking again."""
+    try:
+        return (yield from ask(function))
+    except Exception as error:  # noqa: BLE001 - written down
+        log.append(error)
+        return "failed"
+    finally:
+        yield from ask(lambda: log.append("tidied"), to_the_end=True)
+
+
+def raising(error):
+    def function():
+        raise error
+
+    return function
+
+
+async def later():
+    await asyncio.sleep(0)
+    return "later"
+
+
+def test_both_drivers_give_what_the_core_gives():
+    assert drive(core([], lambda: 7)) == asyncio.run(adrive(core([], lambda: 7))) == 7
+    assert asyncio.run(adrive(core([], later))) == "later"
+
+
+@pytest.mark.parametrize("error", [ValueError(), StopIteration(), GeneratorExit()], ids=repr)
+def test_what_a_function_raises_comes_back_into_the_core(error):
+    log: list[object] = []
+    assert drive(core(log, raising(error))) == "failed"
+    assert log[-1] == "tidied"
+    assert isinstance(log[0], Exception)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError()], ids=repr)
+def test_an_interrupt_goes_on_after_the_core_has_tidied_up(error):
+    for run in (drive, lambda steps: asyncio.run(adrive(steps))):
+        log: list[object] = []
+        with pytest.raises(type(error)):
+            run(core(log, raising(error)))
+        assert log == ["tidied"]
+
+
+def test_what_must_be_awaited_is_refused_and_never_begun():
+    log: list[object] = []
+    assert drive(core(log, later)) == "failed"
+    assert isinstance(log[0], MustBeAwaited)
+
+
+def test_a_limit_of_time_ends_what_is_awaited():
+    def waiting():
+        try:
+            yield from ask(asyncio.Event().wait, timeout_s=0.01)
+        except TimeoutError:
+            return "over"
+
+    assert asyncio.run(adrive(waiting())) == "over"
+
+
+def test_a_cancellation_waits_for_what_goes_to_its_end():
+    async def main():
+        begun, go_on, log = asyncio.Event(), asyncio.Event(), []
+
+        async def slow():
+            begun.set()
+            await go_on.wait()
+            log.append("done")
+
+        def steps():
+            yield from ask(slow, to_the_end=True)
+            return "result"
+
+        task = asyncio.create_task(adrive(steps()))
+        await begun.wait()
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+        assert not task.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return log
+
+    assert asyncio.run(main()) == ["done"]
