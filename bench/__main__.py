@@ -24,7 +24,8 @@ Measure = Callable[[Setting], Awaitable[list[Figure]]]
 BENCHMARKS: Final = (
     "single_accept", "batch_accept", "durable", "durable_with_log", "sequence", "proof", "latency", "read_content",
     "capture_admitted", "capture_refused", "capture_down", "capture_vs_otel", "stream_tap", "calls_beside",
-    "client_import", "surface_check", "lineage_bind", "memory", "page_flat", "run_page", "purge_flat", "verify_bundle",
+    "client_import", "surface_check", "lineage_bind", "intake_flat", "memory", "page_flat", "run_page", "purge_flat",
+    "verify_bundle",
 )  # fmt: skip
 _SEED: Final = 20_240_131
 

@@ -53,6 +53,8 @@ TARGETS: Final = {
     "client_import": Target(60, 40, at_least=False),
     "surface_check": Target(3, 2, at_least=False),
     "lineage_bind": Target(5, 3, at_least=False),
+    "intake_flat": Target(1.3, 1.1, at_least=False),
+    "intake_ms": Target(100, 50, at_least=False),
     "verify_bundle": Target(1000, 5000, at_least=True),
 }
 
