@@ -52,6 +52,15 @@ _STATES: Final[Mapping[ProofState, Said]] = MappingProxyType(
 )
 
 
+# Of what a read can be malformed by, only this is known after the part was found, and so recorded.
+_WITHOUT_PURPOSE: Final = Said(
+    "No purpose said",
+    "The read had to say what it was for, and did not.",
+    "It can be tried again with one.",
+    "warn",
+)
+
+
 def of_state(state: ProofState) -> Said:
     """Return the words of a proof state."""
     return _STATES[state]
@@ -61,5 +70,7 @@ def of_outcome(outcome: str) -> Said:
     """Return the words of an access record's outcome: that it was read, or why it was refused."""
     if outcome == READ:
         return Said("Read", "The content was given out.", "", "good")
+    if outcome == Reason.MALFORMED_REQUEST:
+        return _WITHOUT_PURPOSE
     said = words.at_read(Reason(outcome))
     return Said(said.name, said.sentence, said.advice, "warn")

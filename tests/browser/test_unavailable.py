@@ -107,6 +107,14 @@ async def test_a_session_that_is_over_leads_to_the_door_and_back_again(place, wi
         await seen.page.wait_for_url(f"{place.console.url}/runs/{MAIN}/gaps")
 
 
+async def test_a_read_that_had_to_say_a_purpose_and_did_not_is_recorded_as_that(window):
+    async with window(Role.CUSTODIAN) as seen:
+        await seen.open("/runs/gone-held/exchanges/x-1/attempts/1")
+        await seen.page.get_by_role("link", name="Proof and accesses").click()
+        await seen.page.wait_for_url("**/parts/*")
+        assert "No purpose said" in await seen.page.locator("table.accesses tr[data-row]").first.inner_text()
+
+
 async def test_an_attempt_of_which_nothing_is_stored_says_that_nothing_was_read(window):
     async with window(Role.REVIEWER) as seen:
         await seen.open("/runs/losses/exchanges/large/attempts/1")
