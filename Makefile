@@ -71,7 +71,7 @@ test-providers: $(PROVIDERS)/.client  ## client and intake against providers' ow
 
 test-browser: $(VENV)/.browser  ## the console in a real browser (installs chromium by apt; leaves screenshots in var/)
 	@tests/browser/install
-	@$(BIN)/python -m pytest -q -m browser tests/browser $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m browser tests/browser $(ARGS)
 
 $(VENV)/.browser: $(VENV)/.dev requirements/browser.txt
 	@echo "Installing what drives the browser (once) …"

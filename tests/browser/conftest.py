@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -16,7 +16,15 @@ from tests.browser.watch import Sight, sight
 from tests.support.services import short_directory
 from tests.support.stack import shared_postgres
 
+# Their tests take longest: what is begun last should be short, or one worker waits for the other.
+_LONG: Final = ("test_outages.py", "test_pages.py", "test_hostile.py", "test_queue.py", "test_pictures.py")
+
 Open = Callable[..., AbstractAsyncContextManager[Sight]]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in _LONG)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
