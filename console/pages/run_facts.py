@@ -222,13 +222,18 @@ def _verdict(account: Account, *, closed: bool) -> tuple[str, str]:
             "It has not said yet how many it observed."
         )
     if account.whole:
-        return "good", f"All {account.observed} that it observed are stored."
+        every = "The one" if account.observed == 1 else f"All {account.observed}"
+        return "good", f"{every} that it observed {'is' if account.observed == 1 else 'are'} stored."
     left = [f"{missing} missing for known reasons"] if missing else []
     left += [f"{account.unaccounted.count} unaccounted, of which nobody told"] if account.unaccounted else []
     return (
         "warn",
-        f"Of {account.observed} that it observed, {account.stored.count} are stored: {' and '.join(left)}.",
+        f"Of {account.observed} that it observed, {_are(account.stored.count)} stored: {' and '.join(left)}.",
     )
+
+
+def _are(count: int) -> str:
+    return f"{count} is" if count == 1 else f"{count} are"
 
 
 def _strip(name: str, account: Account, *, drawn: bool) -> Markup:
