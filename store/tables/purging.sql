@@ -38,7 +38,7 @@ WHERE EXISTS (SELECT 1 FROM erasures e WHERE e.scope_id = s.scope_id AND e.state
    OR EXISTS (SELECT 1 FROM sources c WHERE c.scope_id = s.scope_id AND c.revoked_at IS NOT NULL AND NOT c.destroyed)
    OR EXISTS (SELECT 1 FROM source_versions v WHERE v.scope_id = s.scope_id AND v.withdrawn_at IS NOT NULL AND NOT v.destroyed)
    OR EXISTS (SELECT 1 FROM runs r WHERE r.scope_id = s.scope_id AND r.destroy_from <= $1)
-   OR EXISTS (SELECT 1 FROM fact_runs f WHERE f.scope_id = s.scope_id AND f.ends_at <= $1)
+   OR (SELECT true FROM fact_runs f WHERE f.scope_id = s.scope_id AND f.ends_at <= $1 ORDER BY f.ends_at LIMIT 1)
 ORDER BY s.scope_id
 
 -- name: of_erasures parts of a scope whose erasure was asked for and which nothing holds, those first that were asked for first
