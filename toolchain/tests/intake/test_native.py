@@ -466,9 +466,6 @@ def test_what_is_wrong_with_a_call_is_named_and_all_is_refused(pieces, expected)
 
 
 def test_a_decoded_object_is_checked_as_strictly_as_json():
-    deep: Any = 0
-    for _ in range(10_000):
-        deep = [deep]
     values = [
         (float("nan"), Why.NOT_A_NUMBER),
         (float("inf"), Why.NOT_A_NUMBER),
@@ -476,7 +473,6 @@ def test_a_decoded_object_is_checked_as_strictly_as_json():
         ("\ud800", Why.LONE_SURROGATE),
         ({1: 2}, Why.WRONG_TYPE),
         (object(), Why.WRONG_TYPE),
-        (deep, Why.TOO_DEEP),
     ]
     for value, expected in values:
         block = {"type": "tool_use", "id": "A", "name": "f", "input": {"a": value}}
@@ -486,11 +482,45 @@ def test_a_decoded_object_is_checked_as_strictly_as_json():
         )
 
 
+def test_a_decoded_object_may_be_as_deep_as_json_and_no_deeper():
+    for depth, expected in ((62, None), (70, (Why.TOO_DEEP, 0)), (10_000, (Why.TOO_DEEP, None))):
+        deep: Any = 0
+        for _ in range(depth):
+            deep = [deep]
+        block = {"type": "tool_use", "id": "A", "name": "f", "input": {"a": deep}}
+        result = read_answer("anthropic.messages", {"content": [block], "stop_reason": "tool_use"})
+        assert (None if expected is None else why(result)) == expected
+        assert (expected is None) == (result.refusal is None)
+
+
 def test_an_answer_that_holds_itself_is_too_deep():
     loop: dict[str, Any] = {}
     loop["a"] = loop
     block = {"type": "tool_use", "id": "A", "name": "f", "input": loop}
-    assert why(read_answer("anthropic.messages", {"content": [block]})) == (Why.TOO_DEEP, 0)
+    assert why(read_answer("anthropic.messages", {"content": [block]}))[0] is Why.TOO_DEEP
+    event: dict[str, Any] = {"type": "response.output_text.delta", "delta": "a"}
+    event["output_index"] = event
+    assert why(read_stream("responses", [event, event]))[0] is Why.TOO_DEEP
+
+
+def test_an_object_that_is_shared_by_many_counts_as_often_as_it_is_held():
+    shared: Any = {"a": 1}
+    for _ in range(40):
+        shared = [shared, shared]
+    block = {"type": "tool_use", "id": "A", "name": "f", "input": {"a": shared}}
+    body = {"content": [block], "stop_reason": "tool_use"}
+    assert why(read_answer("anthropic.messages", body))[0] is Why.TOO_MANY_BYTES
+
+
+def test_keys_that_are_no_texts_are_passed_over():
+    chunks: list[Any] = [{1: {"a": 1}, None: 2}, *converse([RAW])]
+    assert found(read_stream("bedrock.converse", chunks)) == BOTH
+
+
+def test_a_stream_of_nothing_is_no_answer():
+    streams: list[list[Any]] = [[], ["[DONE]"], [{}], [{}, "[DONE]"]]
+    for chunks in streams:
+        assert read_stream("chat.completions", chunks).refusal is not None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from custody_toolchain.intake import outputs
 from custody_toolchain.intake.bounds import DEFAULT, Limits, text_of, within_envelope
 from custody_toolchain.intake.deciding import Options, decided, refused
 from custody_toolchain.intake.draft import AnswerDraft
-from custody_toolchain.intake.exact_json import value_of
+from custody_toolchain.intake.exact_json import check_nesting, value_of
 from custody_toolchain.intake.native import ADAPTERS, Adapter
 from custody_toolchain.intake.reading import Types
 from custody_toolchain.intake.results import Refused, Result
@@ -102,7 +102,7 @@ class StreamReader:
         if self._adapter is None:
             return
         if isinstance(chunk, str | bytes) and len(chunk) <= 2 * len(_DONE) and _is_done(chunk):
-            draft.terminal = draft.recognised = True
+            draft.terminal = True
             return
         try:
             value = _mapped(chunk, self._options.limits)
@@ -143,12 +143,14 @@ def _is_done(chunk: str | bytes) -> bool:
 
 
 def _mapped(given: object, limits: Limits) -> Mapping[str, Any]:
-    """Return what was given as a mapping; Refused if it is none."""
+    """Return what was given as a mapping; Refused if it is none, or nested too deep."""
+    deeper = within_envelope(limits)
     if isinstance(given, str | bytes):
-        text = text_of(given, limits, Boundary.ANSWER)
-        given = value_of(text, within_envelope(limits))
-    elif not isinstance(given, Mapping):
-        given = _dumped(given)
+        given = value_of(text_of(given, limits, Boundary.ANSWER), deeper)
+    else:
+        given = given if isinstance(given, Mapping) else _dumped(given)
+        if isinstance(given, Mapping):
+            check_nesting(dict(given), deeper)
     if not isinstance(given, Mapping):
         raise Refused(Why.UNKNOWN_SHAPE, Boundary.ANSWER)
     return given

@@ -110,6 +110,7 @@ def _make(draft: AnswerDraft, options: Options, made: _Made) -> None:
         raise Refused(Why.CUT, Boundary.STREAM)
     text = _text(draft, options)
     if text and options.dialects:
+        made.source = Source.MARKUP
         found = batch_in(
             text,
             options.dialects,

@@ -5,6 +5,7 @@ Integers are exact, up to 64 digits. A number too large for a double becomes a `
 
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from itertools import accumulate
 from json.scanner import make_scanner
@@ -106,13 +107,36 @@ def check_depth(text: str, most: int) -> None:
 
 
 def check_values(value: object, limits: Limits) -> None:
-    """Refuse a decoded value that could not have come from strict JSON: level by level, hence without recursion."""
-    level: list[Any] = [value]
+    """Refuse a decoded value that could not have come from strict JSON within the bounds."""
+    _by_levels(value, limits, _inside)
+
+
+def check_nesting(value: object, limits: Limits) -> None:
+    """Refuse a decoded value that is nested too deep, or holds itself; what is in it may be of any kind."""
+    _by_levels(value, limits, _held)
+
+
+def _by_levels(value: object, limits: Limits, inside: Callable[[Any], Iterable[Any]]) -> None:
+    """Look at a value level by level, hence without recursion."""
+    level, seen = [value], 1
     for _ in range(limits.depth + 1):
-        level = [inner for one in level for inner in _inside(one)]
+        level = list(_so_many((inner for one in level for inner in inside(one)), limits.text_bytes - seen))
+        seen += len(level)
         if not level:
             return
     raise Refused(Why.TOO_DEEP)
+
+
+def _so_many(values: Iterable[Any], most: int) -> Iterator[Any]:
+    """Give values up to a number: each takes a byte of JSON, and what is shared is written as often as it is held."""
+    for at, value in enumerate(values):
+        if at >= most:
+            raise Refused(Why.TOO_MANY_BYTES)
+        yield value
+
+
+def _held(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
 
 
 def space_end(text: str, at: int) -> int:

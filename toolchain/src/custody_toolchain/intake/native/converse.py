@@ -35,7 +35,7 @@ def whole(draft: AnswerDraft, body: Event) -> None:
 def chunk(draft: AnswerDraft, event: Event) -> None:
     """Take one event."""
     for kind, value in event.items():
-        if kind.endswith(_EXCEPTION):
+        if str(kind).endswith(_EXCEPTION):
             draft.failed = True
         elif isinstance(value, Mapping):
             _take(draft, kind, value)
