@@ -17,11 +17,7 @@ class Quiet(msgspec.Struct, frozen=True):
     """A value that holds content: its repr, which may end up in a log, shows none of it."""
 
     def __repr__(self) -> str:
-        named = [
-            f"{name}={getattr(self, name)!r}"
-            for name in ("run", "action", "id", "answer")
-            if hasattr(self, name)
-        ]
+        named = [f"{name}={getattr(self, name)!r}" for name in ("run", "action", "id") if hasattr(self, name)]
         return f"<{' '.join([type(self).__name__, *named])}>"
 
 
@@ -349,3 +345,6 @@ class Outcome(Quiet, frozen=True):
     persisted: bool = False
     raw: Any = None
     cause: BaseException | None = None
+
+    def __repr__(self) -> str:
+        return f"<Outcome of {self.receipt!r}>"
