@@ -27,6 +27,7 @@ from console.pages import (
     run,
     runs,
     session,
+    tools,
 )
 from console.throttle import Throttle
 from store import logging
@@ -45,6 +46,7 @@ ROUTERS: Final[Sequence[Router]] = (
     runs.router,
     run.router,
     attempts.router,
+    tools.router,
     compare.router,
     raw.router,
     parts.router,

@@ -10,6 +10,7 @@ from console import words
 from console.guards import AnyRequest, reads, services, signed
 from console.pages import run_facts
 from console.pages.sides import said_by
+from console.pages.tools.around import tools_of
 from console.pages.two_ways import turned
 from console.pictures import numbers
 from console.rendering import page
@@ -39,6 +40,7 @@ async def show_run(request: AnyRequest, run: FromPath[str]) -> Response[Any]:
     waiting = run_facts.waiting_by_identity(queued)
     here = {(each.exchange, each.attempt) for each in found.attempts}
     rows = run_facts.rows_of(found.attempts, waiting)
+    tools = await tools_of(services(request), who.reader, run)
     return page(
         request,
         "run.html",
@@ -57,6 +59,7 @@ async def show_run(request: AnyRequest, run: FromPath[str]) -> Response[Any]:
         most_strips=run_facts.MOST_STRIPS,
         strip_legend=numbers.LEGEND,
         links=asked.links(found.ways),
+        tools=tools,
         reads_content=content_role(who.role),
     )
 

@@ -13,6 +13,7 @@ from console.app import ROUTERS
 from policies.kinds import Role
 from tests.support.console import Browser, form_token
 from tests.support.databases import clone_of
+from tests.support.facts import classic
 from tests.support.hall import SIGNED_IN, Hall
 from tests.support.hall import hall as opened
 
@@ -48,6 +49,12 @@ TABLE = {
     # Whoever may not read content sees there that he may not, and what else is known.
     ("GET", f"{_RUN}/exchanges/{{exchange:str}}/attempts/{{attempt:str}}"): ALL,
     ("GET", f"{_RUN}/compare"): ALL,
+    # What toolchains tell is no content.
+    ("GET", f"{_RUN}/actions"): ALL,
+    ("GET", f"{_RUN}/actions/{{action:str}}"): ALL,
+    ("GET", f"{_RUN}/surface"): ALL,
+    ("GET", f"{_RUN}/coverage"): ALL,
+    ("GET", f"{_RUN}/delivery"): ALL,
     ("GET", _PART): ALL,
     ("GET", f"{_PART}/raw"): READERS,
     ("GET", f"{_PART}/proof"): PROVERS,
@@ -106,6 +113,7 @@ class Known:
             "exchange": "exchange-1",
             "attempt": "attempt-1",
             "form": "csv",
+            "action": "a-1",
             **named,
         }
         filled = re.sub(r"\{(\w+):\w+\}", lambda found: there.get(found[1], "none"), route)
@@ -121,6 +129,7 @@ async def known(
         opened(url, valkey_url, tmp_path_factory.mktemp("hall")) as hall,
     ):
         run, evidence = await hall.part()
+        await hall.tell(run, *classic())
         await hall.desk.publish()
         yield Known(hall, run, str(evidence))
 

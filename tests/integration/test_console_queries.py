@@ -30,6 +30,7 @@ from tests.support.console import Browser, Running, console, form_token
 from tests.support.databases import clone_of
 from tests.support.exporting import ORIGIN, Desk, office
 from tests.support.factories import Run
+from tests.support.facts import coverage, delivery, seen, stage, surface
 from tests.support.pages import PAGES, filled
 from tests.support.statements import listening
 
@@ -67,6 +68,9 @@ NARROWED = {
     "/lists/parts/{form:str}": ("run={run}", "availability=readable"),
     "/lists/runs/{form:str}": ("outcome=stored",),
     "/desk/completeness": ("days=31",),
+    "/runs/{run:str}/surface": ("exchange=exchange-1",),
+    "/runs/{run:str}/coverage": ("action={action}",),
+    "/runs/{run:str}/delivery": ("action={action}",),
 }
 
 
@@ -157,10 +161,27 @@ async def grow(town: Town, first: int, end: int) -> None:
         erased = await running.services.erasures.ask(scope, WholeRun(gone.run), COMMAND_LINE)
         held = await running.services.holds.place(scope, OnRun(other.run), "a case", COMMAND_LINE)
         town.named |= {"erasure": str(erased.erasure_id), "hold": str(held.hold_id)}
+        entries += tools_of(town, number)
         await running.scope(f"scope-{number}")
         await running.key(Role.RUNTIME, scope)
         await running.key(Role.OPERATOR)
     await town.desk.shelf.persist(entries)
+
+
+def tools_of(town: Town, number: int) -> list[Entry]:
+    """Let one action have more stages and more requests, and the run more actions and more of every list."""
+    assert town.run is not None
+    of: dict[str, Any] = {"call_id": "call-0", "request": number + 1, "attempt": f"attempt-{number}"}
+    facts = [
+        stage("a-0", "execution", "succeeded", execution=number + 1, call_id="call-0", result_version=number + 1),
+        stage(f"a-{number + 1}", "admission", "refused"),
+        seen(exchange(number), "a-0", position=number, **of),
+        seen(exchange(number), None, link="unknown", position=1000 + number, call_id="call-0"),
+        surface(f"x-{number}"),
+        coverage(f"file-{number}", number, action="a-0"),
+        delivery(f"item-{number}", "met", action="a-0"),
+    ]
+    return [town.desk.shelf.house.fact(town.run, each) for each in facts]
 
 
 async def export_and_read(town: Town, evidence: UUID, times: int) -> None:
@@ -211,7 +232,7 @@ async def begin(town: Town) -> UUID:
     scope = await town.running.services.scopes.get(town.scope)
     town.named |= {
         "run": town.run.run, "evidence": str(evidence), "exchange": "exchange-1", "attempt": "attempt-0", "form": "csv",
-        "key_id": key, "source": "source-of-many", "name": scope.name,
+        "action": "a-0", "key_id": key, "source": "source-of-many", "name": scope.name,
     }  # fmt: skip
     await export_and_read(town, evidence, 1)
     return evidence

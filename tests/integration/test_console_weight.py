@@ -102,6 +102,7 @@ async def named(house: factories.House) -> dict[str, str]:
         "attempt": "0".rjust(128, "x"),
         "evidence": await one("SELECT md5('part1')::uuid"),
         "form": "csv",
+        "action": "0".rjust(128, "a"),
         "key_id": await one(
             "SELECT key_id FROM api_keys WHERE scope_id IS NOT NULL AND created_by = 'key' LIMIT 1"
         ),
@@ -126,6 +127,9 @@ async def test_what_is_weighed_is_what_lists_are_full_of(heavy: Heavy):
     assert "9999 stored" in shown or "10000 stored" in shown
     assert "Next page" in shown
     assert "Next page" in (await heavy.browsers[Role.REVIEWER].get("/runs")).text
+    for told in ("actions", f"actions/{heavy.names['action']}", "surface", "coverage", "delivery"):
+        page = (await heavy.browsers[Role.REVIEWER].get(f"/runs/{heavy.names['run']}/{told}")).text
+        assert "Next page" in page, told
     assert "Next page" in (await heavy.browsers[Role.REVIEWER].get(f"/runs/{heavy.names['run']}/gaps")).text
 
 

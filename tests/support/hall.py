@@ -18,6 +18,7 @@ from store.ids import ScopeId
 from tests.support.api import settings_for
 from tests.support.console import Browser, Running, console
 from tests.support.exporting import ORIGIN, Desk, office
+from tests.support.factories import Run
 
 SIGNED_IN = (Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR, Role.OPERATOR)
 
@@ -40,6 +41,15 @@ class Hall:
         """Store one part in a run of its own."""
         run = await self.desk.shelf.house.declare()
         return run.run, await self.desk.shelf.store(run, content, **facts)
+
+    async def tell(self, run: str, *told: dict[str, Any]) -> None:
+        """Tell facts of a run's tools."""
+        shelf = self.desk.shelf
+        (row,) = await shelf.house.rows(
+            "SELECT scope_id, run_uid, retain_until FROM runs WHERE run = $1", run
+        )
+        of = Run(row["scope_id"], run, row["run_uid"], row["retain_until"])
+        await shelf.persist([shelf.house.fact(of, each) for each in told])
 
     async def read(self, evidence: UUID, purpose: str, role: Role = Role.REVIEWER) -> None:
         """Read a part over the api, or be refused; either is recorded."""

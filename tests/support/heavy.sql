@@ -39,6 +39,44 @@ FROM scopes s, generate_series(0, 999) AS i WHERE s.name = 'heavy';
 INSERT INTO sessions (scope_id, run_uid, session, announced)
 SELECT s.scope_id, md5('run0')::uuid, lpad(i::text, 128, 'x'), 200 FROM scopes s, generate_series(0, 255) AS i WHERE s.name = 'heavy';
 
+-- Facts of its tools, as many as a run may have and as long as each may be: an action with most of them, and others.
+INSERT INTO facts (scope_id, run_uid, fact, fact_uid, type, action, exchange, at, body)
+SELECT s.scope_id, md5('run0')::uuid, f.body ->> 'fact', uuidv7(), f.body ->> 'type', f.body ->> 'action', f.body ->> 'exchange',
+    now(), convert_to(f.body::text, 'UTF8')
+FROM scopes s
+CROSS JOIN generate_series(0, 4095) AS i
+CROSS JOIN LATERAL (
+    SELECT jsonb_build_object('fact', lpad(i::text, 128, 'f'), 'at', now()) || CASE
+        WHEN i < 1000 THEN jsonb_build_object('type', 'stage', 'action', lpad('0', 128, 'a'), 'tool', repeat('&', 128),
+            'call_id', repeat('&', 128), 'stage', 'execution', 'status', 'failed', 'execution', i + 1,
+            'result_version', i + 1, 'code', lpad('', 64, 'c'), 'duration_ms', 9007199254740991)
+        WHEN i < 1500 THEN jsonb_build_object('type', 'stage', 'action', lpad('0', 128, 'a'), 'tool', repeat('&', 128),
+            'stage', 'projection', 'status', 'projected', 'result_version', i, 'view', jsonb_build_object('form', 'partial',
+            'unit', 'rows', 'start', i, 'stop', 9007199254740990, 'total', 9007199254740991, 'source_whole', false))
+        WHEN i < 2500 THEN jsonb_build_object('type', 'occurrence', 'action', lpad('0', 128, 'a'),
+            'exchange', lpad((i / 20)::text, 128, 'x'), 'attempt', lpad((i / 20 * 2)::text, 128, 'x'), 'request', i / 20,
+            'position', i, 'link', 'bound', 'result_version', i - 1000, 'view', jsonb_build_object('form', 'partial',
+            'unit', 'rows', 'start', i, 'stop', 9007199254740990, 'total', 9007199254740991))
+        WHEN i < 3000 THEN jsonb_build_object('type', 'stage', 'action', lpad(i::text, 128, 'a'), 'tool', repeat('&', 128),
+            'call_id', repeat('&', 128), 'stage', 'execution', 'status', 'timed_out')
+        WHEN i < 3400 THEN jsonb_build_object('type', 'surface', 'exchange', lpad((i % 100)::text, 128, 'x'),
+            'attempt', lpad((i % 100 * 2)::text, 128, 'x'), 'check', 'final', 'verdict', 'mismatch', 'tools', 99, 'more', 999,
+            'differences', jsonb_build_array(jsonb_build_object('change', 'renamed', 'tool', repeat('&', 128), 'now',
+            repeat('&', 127))))
+        WHEN i < 3800 THEN jsonb_build_object('type', 'coverage', 'file', lpad(i::text, 128, 'f'), 'frontier', 9007199254740991,
+            'whole', false, 'size', 9007199254740991, 'action', lpad('0', 128, 'a'), 'more', 99, 'one_version', false,
+            'ranges', (SELECT jsonb_agg(jsonb_build_array(n * 100000000000000, n * 100000000000000 + 7)) FROM generate_series(1, 8) AS n),
+            'deviations', '["skipped", "self_computed", "started_in_the_middle"]'::jsonb)
+        ELSE jsonb_build_object('type', 'delivery', 'item', lpad(i::text, 128, 'd'), 'kind', 'command', 'state', 'failed',
+            'code', lpad('', 64, 'c'), 'exit_code', -999999999, 'size', 9007199254740991, 'action', lpad('0', 128, 'a'))
+    END AS body
+) AS f
+WHERE s.name = 'heavy';
+
+INSERT INTO fact_runs (scope_id, run_uid, kept, is_full, ends_at)
+SELECT r.scope_id, r.run_uid, 4096, true, r.retain_until FROM runs r JOIN scopes s USING (scope_id)
+WHERE s.name = 'heavy' AND r.run_uid = md5('run0')::uuid;
+
 INSERT INTO sources (scope_id, source, source_uid, latest, audience, revoked_at)
 SELECT s.scope_id, lpad(i::text, 128, 'x'), gen_random_uuid(), 300,
     ARRAY(SELECT lpad(n::text, 128, 'x') FROM generate_series(1, 16) AS n), now()
