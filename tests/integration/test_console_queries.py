@@ -173,7 +173,9 @@ def tools_of(town: Town, number: int) -> list[Entry]:
     assert town.run is not None
     of: dict[str, Any] = {"call_id": "call-0", "request": number + 1, "attempt": f"attempt-{number}"}
     facts = [
-        stage("a-0", "execution", "succeeded", execution=number + 1, call_id="call-0", result_version=number + 1),
+        stage(
+            "a-0", "execution", "succeeded", execution=number + 1, call_id="call-0", result_version=number + 1
+        ),
         stage(f"a-{number + 1}", "admission", "refused"),
         seen(exchange(number), "a-0", position=number, **of),
         seen(exchange(number), None, link="unknown", position=1000 + number, call_id="call-0"),
