@@ -56,5 +56,6 @@ def may_open(role: Role, path: str) -> bool:
 
 
 def at(path: str, place: Place) -> bool:
-    """Say whether a page is at, or below, an entry."""
-    return path == place.path or path.startswith(place.path + "/")
+    """Say whether a page is at, or below, an entry; parts have an address of their own, and are of runs."""
+    below = (place.path, "/parts") if place.path == "/runs" else (place.path,)
+    return path == place.path or any(path.startswith(f"{each}/") for each in below)
