@@ -204,9 +204,10 @@ def test_a_change_between_pages_is_said_and_what_was_read_is_no_version(told):
 
 def test_read_anew_from_its_beginning_a_changed_file_is_one_version_again():
     old, new = Version(modified_ns=1), Version(modified_ns=2)
-    readings = cover(page(0, 100, version=old), page(0, 150, version=new), page(150, 50, of=200, version=new))
+    readings = cover(page(0, 180, version=old), page(0, 150, version=new), page(150, 50, of=200, version=new))
     assert Deviation.CHANGED in readings[1].deviations
     assert readings[1].coverage.ranges == ((0, 150),)
+    assert readings[2].deviations == ()
     last = readings[-1].coverage
     assert last.whole
     assert last.one_version

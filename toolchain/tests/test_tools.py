@@ -540,6 +540,30 @@ def test_a_cancelled_task_settles_once_and_its_receipt_says_so(where):
         assert (receipt.projection.status, receipt.projection.code) == (Status.FAILED, "cancelled")
 
 
+def test_a_task_that_is_cancelled_while_its_mark_is_saved_executes_nothing():
+    runtime = Runtime(later=True)
+    reached = asyncio.Event()
+
+    async def main():
+        owner = runtime.owner()
+
+        async def save(_):
+            reached.set()
+            await asyncio.Event().wait()
+
+        owner.receipts.save = save  # type: ignore[method-assign] # the test's own
+        task = asyncio.create_task(runtime.host(owner=owner).arun(TURN, action()))
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert runtime.executed == []
+    assert [what for what, _ in runtime.book] == ["made", "closed"]
+    assert runtime.settlements == []
+
+
 def test_a_coroutine_that_is_closed_tidies_up_as_far_as_it_can():
     runtime = Runtime()
 
@@ -603,6 +627,27 @@ def test_a_result_whose_receipt_cannot_be_saved_is_given_and_not_executed_again(
     assert again.answer == outcome.answer
     assert len(runtime.executed) == 1
     assert runtime.kept["run-1", "a1"] == outcome.receipt
+
+
+def test_receipts_that_cannot_be_saved_are_bounded_and_beyond_that_the_mark_speaks():
+    runtime = Runtime()
+
+    def execute(call):
+        runtime.fail["save"] = ConnectionError()
+        runtime.executed.append(call)
+        return 1
+
+    host = runtime.host(replace(runtime.tool(), execute=execute))
+    object.__setattr__(host._fittings, "most_unsaved", 1)
+    for name in ("a1", "a2"):
+        runtime.fail.clear()
+        host.run(TURN, action(name))
+    runtime.fail.clear()
+    assert host.run(TURN, action("a2")).replayed
+    again = host.run(TURN, action("a1"))
+    assert not again.replayed
+    assert again.receipt.executions == 2
+    assert runtime.balanced
 
 
 # Observers and failure hooks
