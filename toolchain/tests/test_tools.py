@@ -197,6 +197,12 @@ def test_arguments_are_validated_before_anything_is_reserved(runtime, arguments,
     assert {"reserve", "execute"}.isdisjoint(runtime.calls)
 
 
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "n" * 129}, {"version": -1}], ids=str)
+def test_a_tool_whose_name_or_version_no_fact_could_carry_is_refused(wrong):
+    with pytest.raises(ValueError, match="name|versions"):
+        Runtime().tool(**wrong)
+
+
 def test_no_repr_shows_content(runtime):
     runtime.output = {"rows": [SECRET]}
     runtime.fail["settle"] = ValueError(SECRET)

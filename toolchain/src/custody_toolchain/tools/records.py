@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -11,6 +11,10 @@ from custody_toolchain.ids import ResultRef, checked_id
 from custody_toolchain.observing import Report
 from custody_toolchain.tools.schema import Fault, Schema
 from custody_toolchain.tools.values import Frozen, Json, copied, same
+
+
+# So many characters of a tool's name or a call id stand in a fact.
+MOST_NAME: Final = 128
 
 
 class Quiet(msgspec.Struct, frozen=True):
@@ -182,6 +186,8 @@ class Tool:
     checked: Schema = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not 1 <= len(self.name) <= MOST_NAME:
+            raise ValueError("a tool's name is 1 to 128 characters")
         if self.version < 0:
             raise ValueError("versions of a schema count from 0")
         object.__setattr__(self, "checked", Schema(self.schema))

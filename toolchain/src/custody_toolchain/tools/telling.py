@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from custody_toolchain.facts import Stage, StageFact, code_of, fact_id, now
 from custody_toolchain.observing import Guarded, Report
-from custody_toolchain.tools.records import Action, Step, Tool
+from custody_toolchain.tools.records import MOST_NAME, Action, Step, Tool
 
-_MOST_NAME: Final = 128
 # The model may ask for a tool that there is not: its name is the model's text then, and no fact carries that.
 UNKNOWN: Final = "unknown"
 
@@ -21,10 +20,10 @@ def stage_fact(action: Action, tool: Tool | None, stage: Stage, step: Step, **mo
         fact=fact_id("stage", action.id, stage, step.status, told_apart),
         at=now(),
         action=action.id,
-        tool=tool.name[:_MOST_NAME] if tool is not None else UNKNOWN,
+        tool=tool.name if tool is not None else UNKNOWN,
         stage=stage,
         status=step.status,
-        call_id=call_id if call_id and len(call_id) <= _MOST_NAME else None,
+        call_id=call_id if call_id and len(call_id) <= MOST_NAME else None,
         code=code_of(step.code),
         retryable=step.retryable,
         duration_ms=step.duration_ms,
