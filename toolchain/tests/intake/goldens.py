@@ -77,6 +77,11 @@ GOLDENS = {
         "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
         [("f", {"q": 1}, None), ("g", {}, None)],
     ),
+    "deepseek, ASCII": Golden(
+        "deepseek",
+        "<|tool_calls_begin|><|tool_call_begin|>f<|tool_sep|>{}<|tool_call_end|><|tool_calls_end|>",
+        [("f", {}, None)],
+    ),
     "dsml": Golden(
         "dsml",
         'ok\n<｜DSML｜function_calls>\n<｜DSML｜invoke name="f">\n'

@@ -608,13 +608,21 @@ def test_arguments_of_a_call_that_never_began_are_refused(api, event, expected):
     assert why(read_stream(api, [event]))[0] is expected
 
 
-@pytest.mark.parametrize("api", ["anthropic.messages", "bedrock.converse"])
-def test_a_block_that_begins_twice_is_refused(api):
+@pytest.mark.parametrize(("api", "at"), [("anthropic.messages", 5), ("bedrock.converse", 3)])
+def test_a_block_that_begins_twice_is_refused(api, at):
     chunks = STREAMS[api]([RAW])
-    at = next(
-        at for at, chunk in enumerate(chunks) if "f" in json.dumps(chunk) and "tool" in json.dumps(chunk)
+    assert "tool" in json.dumps(chunks[at])
+    assert why(read_stream(api, [*chunks[: at + 1], *chunks[at:]]))[0] is Why.INDEX_REUSED
+
+
+def test_what_the_model_said_matters_only_where_markup_may_be_in_it():
+    message = {"content": "a lone half \ud800"}
+    body = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    assert found(read_answer("chat.completions", body)) == []
+    assert (
+        why(read_answer("chat.completions", body, permitting(dialects=[Dialect.DSML])))[0]
+        is Why.LONE_SURROGATE
     )
-    assert read_stream(api, [*chunks[: at + 1], *chunks[at:]]).refusal is not None
 
 
 def test_only_the_choice_that_is_asked_for_counts():

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from custody_toolchain.intake.bounds import DEFAULT, Limits, joined, name_of, text_of
 from custody_toolchain.intake.call_objects import bounded
@@ -108,8 +108,8 @@ def _make(draft: AnswerDraft, options: Options, made: _Made) -> None:
         return
     if draft.state not in _WHOLE:
         raise Refused(Why.CUT, Boundary.STREAM)
-    text = _text(draft, options)
-    if text and options.dialects:
+    text = _text(draft, options) if options.dialects else ""
+    if text:
         made.source = Source.MARKUP
         found = batch_in(
             text,
@@ -160,7 +160,7 @@ def _from_calls(draft: AnswerDraft, calls: list[CallDraft], options: Options, ma
     if options.truncated is Truncated.REFUSE or not made.actions:
         raise cut
     made.salvaged = True
-    made.actions = [_salvaged(action) for action in made.actions]
+    made.actions = [structs.replace(action, salvaged=True) for action in made.actions]
 
 
 def _action(call: CallDraft, options: Options, made: _Made, *, whole: bool) -> Action:
@@ -216,21 +216,6 @@ def _object(given: object, limits: Limits) -> dict[str, Any]:
         raise refused.within(Boundary.ARGUMENTS) from None
     bounded(value, limits.parameter_bytes + 1, limits)
     return deepcopy(value)
-
-
-def _salvaged(action: Action) -> Action:
-    return Action(
-        ordinal=action.ordinal,
-        name=action.name,
-        arguments=action.arguments,
-        source=action.source,
-        call_id=action.call_id,
-        item_id=action.item_id,
-        raw=action.raw,
-        text=action.text,
-        opaque=action.opaque,
-        salvaged=True,
-    )
 
 
 def _beside(draft: AnswerDraft, options: Options, made: _Made) -> None:

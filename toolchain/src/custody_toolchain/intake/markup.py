@@ -7,6 +7,8 @@ parameters, and a JSON decoder reads objects. A batch is the last thing in its t
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from custody_toolchain.intake import dsml, tags, tokens
 from custody_toolchain.intake.boundaries import (
     DIALECTS,
@@ -165,13 +167,6 @@ def _fenced(text: str, inside: tuple[int, int], limits: Limits, *, complete: boo
 
 def _moved(action: Action, by: int) -> Action:
     begin, end = action.span or (0, 0)
-    return Action(
-        ordinal=action.ordinal,
-        name=action.name,
-        arguments=action.arguments,
-        source=Source.MARKUP,
-        call_id=action.call_id,
-        dialect=Dialect.JSON_BLOCK,
-        span=(begin + by, end + by),
-        opaque=action.opaque,
+    return structs.replace(
+        action, source=Source.MARKUP, dialect=Dialect.JSON_BLOCK, span=(begin + by, end + by)
     )

@@ -6,6 +6,8 @@ each action is read by a JSON decoder.
 
 from typing import Any, Final
 
+from msgspec import structs
+
 from custody_toolchain.intake.bounds import Limits
 from custody_toolchain.intake.call_objects import stated
 from custody_toolchain.intake.exact_json import (
@@ -72,28 +74,11 @@ def actions_of(text: str, limits: Limits, truncated: Truncated, *, complete: boo
         _read(plan, space_end(text, 0), complete=complete)
     except Refused as refused:
         if refused.why is Why.CUT and truncated is Truncated.SALVAGE and plan.actions:
-            _salvage(plan)
+            plan.salvaged = True
+            plan.actions = [structs.replace(action, salvaged=True) for action in plan.actions]
             return plan
         raise refused.within(Boundary.PLAN, call=len(plan.actions)) from None
     return plan
-
-
-def _salvage(plan: Plan) -> None:
-    plan.salvaged = True
-    plan.actions = [_marked(action) for action in plan.actions]
-
-
-def _marked(action: Action) -> Action:
-    return Action(
-        ordinal=action.ordinal,
-        name=action.name,
-        arguments=action.arguments,
-        source=action.source,
-        call_id=action.call_id,
-        span=action.span,
-        opaque=action.opaque,
-        salvaged=True,
-    )
 
 
 def _read(plan: Plan, at: int, *, complete: bool) -> None:
