@@ -24,7 +24,7 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit("Custody needs Python 3.11 or 
 # None of service, client and toolchain is installed: they run from here (docs/decisions/0001-not-packaged.md).
 export PYTHONPATH := $(CURDIR):$(CURDIR)/client/src:$(CURDIR)/toolchain/src
 
-.PHONY: help setup demo up test test-long test-oracles test-providers test-browser check fmt lint types floors spelling bench migrate lock clean compose
+.PHONY: help setup demo example up test test-long test-oracles test-providers test-browser check fmt lint types floors spelling bench migrate lock clean compose
 
 help:  ## what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ install = $(BIN)/python -m pip install --quiet --disable-pip-version-check --req
 
 demo: $(VENV)/.runtime  ## a whole Custody on this machine, shown step by step (CORPUS=file ARGS=…)
 	@$(BIN)/python -m demo $(if $(CORPUS),--corpus "$(CORPUS)") $(ARGS)
+
+example: $(VENV)/.runtime  ## the toolchain's example: two reading tasks, one report (ARGS=… for a store, --help)
+	@$(BIN)/python -m toolchain.examples.research_batch $(ARGS)
 
 up: $(VENV)/.runtime  ## the service with embedded servers, until Ctrl-C (ARGS=…)
 	@$(BIN)/python -m store up $(ARGS)
