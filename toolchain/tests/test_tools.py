@@ -199,7 +199,7 @@ def test_arguments_are_validated_before_anything_is_reserved(runtime, arguments,
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "n" * 129}, {"version": -1}], ids=str)
 def test_a_tool_whose_name_or_version_no_fact_could_carry_is_refused(wrong):
-    with pytest.raises(ValueError, match="name|versions"):
+    with pytest.raises(ValueError, match=r"name|versions"):
         Runtime().tool(**wrong)
 
 
@@ -729,6 +729,32 @@ def test_tasks_that_run_one_action_at_once_execute_it_once_even_if_the_first_is_
     assert len(done) == 6
     assert len(runtime.executed) == 1
     assert runtime.balanced
+
+
+def test_a_task_that_stops_waiting_ends_nothing_for_the_others():
+    runtime = Runtime(later=True)
+    go_on = asyncio.Event()
+
+    async def execute(call):
+        await go_on.wait()
+        runtime.executed.append(call)
+        return 1
+
+    async def main():
+        host = runtime.host(replace(runtime.tool(), execute=execute))
+        tasks = [asyncio.create_task(host.arun(TURN, action())) for _ in range(4)]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        tasks[2].cancel()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        go_on.set()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    outcomes = asyncio.run(main())
+    assert isinstance(outcomes.pop(2), asyncio.CancelledError)
+    assert [outcome.replayed for outcome in outcomes] == [False, True, True]
+    assert len(runtime.executed) == 1
 
 
 def test_an_action_within_itself_is_refused_instead_of_waiting_for_ever(runtime):

@@ -12,7 +12,6 @@ from custody_toolchain.observing import Report
 from custody_toolchain.tools.schema import Fault, Schema
 from custody_toolchain.tools.values import Frozen, Json, copied, same
 
-
 # So many characters of a tool's name or a call id stand in a fact.
 MOST_NAME: Final = 128
 
