@@ -388,6 +388,20 @@ def test_alone_means_that_nothing_else_is_in_the_text():
     assert beside.notes == ("markup-elsewhere",)
 
 
+def test_marks_that_are_only_mentioned_do_not_hide_a_batch_and_very_many_are_noted():
+    text = WRITERS["hermes"](CALLS)
+    assert brief(read_markup("I use `<tool_call>` now.\n" * 9 + text, ALL)) == CALLS
+    many = read_markup("I use `<tool_call>` now.\n" * 99 + text, ALL)
+    assert found(many) == []
+    assert "markup-elsewhere" in many.notes
+
+
+def test_a_batch_in_the_middle_of_a_line_and_one_at_the_right_place_are_ambiguous():
+    text = WRITERS["hermes"](CALLS)
+    assert why(read_markup(f"He said: {text} and\n{text}", ALL)) is Why.AMBIGUOUS
+    assert found(read_markup(f"He said: {text}", ALL)) == []
+
+
 def test_a_thought_that_quotes_markup_is_passed_over():
     text = WRITERS["dsml"](CALLS)
     assert brief(read_markup(f"<think>\n{text}\n```\n</think>{text}", ALL)) == CALLS

@@ -197,6 +197,8 @@ HOSTILE = {
     "fences with words": "```a\n",
     "long fences": "````\n```\n",
     "spans": "``` ` ",
+    "fences in a line": "a ```e``` ",
+    "mentions": "the `<tool_call>` tag\n",
     "thoughts": "<think>",
     "closed thoughts": "</think>",
     "quotes": '"',
@@ -216,10 +218,8 @@ HOSTILE = {
 BEFORE = {
     "none": "",
     "a call": '<tool_call>{"name":"f","arguments":{}}</tool_call>',
-    "a list": "[",
     "an open call": '<tool_call>{"name":"f","arguments":{"a":"',
     "mistral": '[TOOL_CALLS][{"a":"',
-    "llama": "<|python_tag|>",
 }
 
 
@@ -237,9 +237,9 @@ def test_texts_that_are_made_to_be_slow_take_time_in_proportion(named, before):
         checked_quickly(read_plan(text, wide))
         return time.thread_time() - began
 
-    # A square would make the second 64 times the first, and far beyond any allowance.
-    small = seconds(1 << 13)
-    assert seconds(1 << 19) < 64 * 8 * small + 2.0
+    # What is linear takes 64 times as long for the second, what is not 4096 times.
+    small = min(seconds(1 << 14) for _ in range(3))
+    assert seconds(1 << 20) < 64 * 4 * small + 0.4
 
 
 def checked_quickly(result: Result) -> None:

@@ -71,10 +71,11 @@ def first_place(text: str) -> int | None:
 
 def next_opening(text: str, at: int) -> Opening | None:
     """Return the next mark that is neither in a code block nor in a quotation. `at` is outside of both."""
-    line = at
+    line = looked = at
     while (found := _MARK.search(text, at)) is not None:
         # From one mark to the next, so that a long line with many of them is looked through once.
-        line = max(line, text.rfind("\n", line, found.start()) + 1)
+        line = max(line, text.rfind("\n", looked, found.start()) + 1)
+        looked = found.start()
         begins = _begins_a_line(text, found.start())
         if found.lastgroup == "fence":
             at = _fence_end(text, found) if begins else found.end()

@@ -113,12 +113,15 @@ class _Search:
 
     def _example(self, opening: Opening) -> int | None:
         """Return where to go on behind a mark in the middle of a line: behind its batch, if there is a whole one."""
+        end: int | None
         try:
             end = _run(self._reading(), opening)
         except Refused:
             # The mark alone, as one speaks of it. Of very many of them no one looks for what they begin.
             self._failed += 1
-            return opening.end if self._failed < _MOST_FAILED else None
+            if self._failed < _MOST_FAILED:
+                return opening.end
+            end = None
         self._notes[ELSEWHERE] = None
         return end
 
