@@ -402,6 +402,13 @@ class LyingText(str):
     __hash__ = str.__hash__
 
 
+class LyingKey(LyingText):
+    __slots__ = ()
+
+    def __hash__(self):
+        return hash("type")
+
+
 class Pretending:
     @property  # type: ignore[misc] # that is what is wrong with it
     def __class__(self) -> Any:
@@ -422,8 +429,11 @@ def test_what_only_says_that_it_is_equal_is_not():
     named_so[0]["function"]["name"] = LyingText("delete")
     assert surface.differences(named_so) == [Difference(Change.RENAMED, "search", now="delete")]
     key = tools()
-    key[0]["function"]["parameters"] = {LyingText("typ"): "object"}
-    assert surface.differences(key) != []
+    schema = key[1]["function"]["parameters"]
+    key[1]["function"]["parameters"] = {LyingKey("kind"): schema["type"], "properties": schema["properties"]}
+    assert key == tools()
+    assert {each.at for each in surface.differences(key)} == {"/schema/type", "/schema/kind"}
+    assert not comparing.same({"type": 1}, {LyingKey("kind"): 1})
     pretending = tools()
     pretending[0]["function"]["description"] = Pretending()
     assert surface.differences(pretending) == [Difference(Change.DESCRIPTION, "search")]
