@@ -84,9 +84,9 @@ ROWS: Final[Mapping[Row, RowWords]] = MappingProxyType(
         ),
         Row.LINEAGE_MISSING: RowWords(
             "Lineage missing",
-            "Something of its call stood in requests, and in none of them anything that is bound to its result.",
-            "Something of its call stands in this request, and nothing of it is bound to the result.",
-            _OBSERVATION + "what is bound to nothing cannot be told apart from something else.",
+            "Something of its call stood in requests, and nothing of its result: bound to nothing, or left out.",
+            "Something of its call stands in this request, and nothing of the result: bound to nothing, or left out.",
+            _OBSERVATION + "what is bound to nothing may be anything, and what was left out was never given.",
             "warn",
         ),
         Row.CUT: RowWords(
@@ -131,7 +131,7 @@ FORMS: Final[Mapping[Form, str]] = MappingProxyType(
         Form.FULL: "the whole result",
         Form.PARTIAL: "a part of it",
         Form.REFERENCE: "only the reference",
-        Form.OMITTED: "nothing of it, left out",
+        Form.OMITTED: "left out",
     }
 )
 LINKS: Final[Mapping[Link, str]] = MappingProxyType(
@@ -191,6 +191,11 @@ _UNITS: Final[Mapping[Unit, tuple[str, str]]] = MappingProxyType(
     {Unit.ROWS: ("row", "rows"), Unit.BYTES: ("byte", "bytes")}
 )
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+# What a receipt holds where there is no result.
+_INSTEAD: Final[Mapping[Row, str]] = MappingProxyType(
+    {Row.REFUSED_BEFORE_CALL: "the refusal", Row.EXECUTION_FAILED: "the failure"}
+)
+_FIRST: Final = "the first "
 # What of a request counts where it held several objects.
 _BEST: Final = (Form.FULL, Form.PARTIAL, Form.REFERENCE, Form.OMITTED)
 
@@ -203,6 +208,14 @@ def part_of(view: ViewItem) -> str:
         return "a part, and nobody told which"
     of = "" if view.total is None else f" of {view.total:,}"
     return f"{_UNITS[view.unit][1]} {view.start:,} to {view.stop:,}{of}"
+
+
+def held_of(view: ViewItem, row: Row) -> str:
+    """Say what a view holds of an action of this row: of one that gave no result, it is of what came in its place."""
+    instead = _INSTEAD.get(row)
+    if instead is None or view.form not in {Form.FULL, Form.PARTIAL}:
+        return part_of(view)
+    return instead if view.form is Form.FULL else f"{part_of(view)}, of {instead}"
 
 
 def share_of(view: ViewItem) -> tuple[float, float] | None:
@@ -249,7 +262,7 @@ def change_of(found: DifferenceItem) -> str:
 def carried_by(request: RequestItem) -> str:
     """Say what one request held of an action's result."""
     best = best_of(request.occurrences)
-    return "something that is bound to nothing" if best is None else part_of(best.view)
+    return "something that is bound to nothing" if best is None else held_of(best.view, request.row)
 
 
 def best_of(occurrences: Iterable[OccurrenceItem]) -> OccurrenceItem | None:
@@ -290,7 +303,7 @@ def _dispatched(action: ActionView) -> str:
 def _projected(action: ActionView, view: ViewItem | None) -> str:
     if action.stages.get(Stage.PROJECTION) is Status.FAILED:
         return "no view could be made of the result"
-    return "no view was recorded" if view is None else f"the view is {_spoken(view)}"
+    return "no view was recorded" if view is None else f"the view is {_spoken(view, action.row)}"
 
 
 def _given(requests: Sequence[RequestItem], view: ViewItem | None) -> str:
@@ -304,17 +317,26 @@ def _carries(request: RequestItem, view: ViewItem | None) -> str:
     best = best_of(request.occurrences)
     if best is None:
         return "holds something of its call that is bound to nothing"
-    if view is not None and best.view.form is Form.PARTIAL and best.view == view:
-        return f"carries {'that' if view.stop == 1 else 'those'} {_spoken(view).removeprefix('the first ')}"
-    return f"carries {_spoken(best.view)}"
+    spoken = _spoken(best.view, request.row)
+    if best.view.form is Form.OMITTED:
+        return "leaves it out"
+    if best.view == view and spoken.startswith(_FIRST):
+        return f"carries {'that' if best.view.stop == 1 else 'those'} {spoken.removeprefix(_FIRST)}"
+    return f"carries {spoken}"
 
 
-def _spoken(view: ViewItem) -> str:
+def _spoken(view: ViewItem, row: Row) -> str:
     """Say a part as people do where it is a beginning: the first five rows."""
-    if view.form is not Form.PARTIAL or view.start != 0 or not view.stop or view.unit is None:
-        return part_of(view)
+    if (
+        view.form is not Form.PARTIAL
+        or view.start != 0
+        or not view.stop
+        or view.unit is None
+        or row in _INSTEAD
+    ):
+        return held_of(view, row)
     one, many = _UNITS[view.unit]
-    return f"the first {one}" if view.stop == 1 else f"the first {_number(view.stop)} {many}"
+    return f"{_FIRST}{one}" if view.stop == 1 else f"{_FIRST}{_number(view.stop)} {many}"
 
 
 def _source_whole(action: ActionView, view: ViewItem | None) -> bool | None:

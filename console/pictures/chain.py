@@ -18,7 +18,7 @@ _HEAD: Final = 28.0
 _BETWEEN: Final = 14.0
 _INSIDE: Final = 12.0
 # Characters of the two sizes of text that a box has room for.
-_NAME_WIDTH: Final = 7.4
+_NAME_WIDTH: Final = 8.6
 _LINE_WIDTH: Final = 6.1
 
 
@@ -104,14 +104,14 @@ _Placed = tuple[Mapping[str, _Spot], Sequence[tuple[str, _Spot, str]], float]
 
 
 def _beside(frame: _Frame, columns: Sequence[Column]) -> _Placed:
-    """Put columns beside each other, each in the middle of the highest."""
+    """Put columns beside each other, each in the middle of the highest, and not far down where that is long."""
     tall = [len(column.nodes) * (_HEIGHT + _BETWEEN) + (18 if column.rest else 0) for column in columns]
     most = max(tall)
     step = (frame.width - frame.box - 2 * _INSIDE) / max(len(columns) - 1, 1)
     spots: dict[str, _Spot] = {}
     heads = []
     for place, (column, high) in enumerate(zip(columns, tall, strict=True)):
-        x, y = _INSIDE + place * step, _HEAD + (most - high) / 2
+        x, y = _INSIDE + place * step, _HEAD + min((most - high) / 2, _HEIGHT + _BETWEEN)
         heads.append((column.name, _Spot(x, 20), "head"))
         for node in column.nodes:
             spots[node.key] = _Spot(x, y)
@@ -145,9 +145,13 @@ def _node(frame: _Frame, node: Node, at: _Spot) -> Markup:
         Markup('<rect class="box" x="{:g}" y="{:g}" width="{:g}" height="{:g}" rx="6"/>').format(
             round(at.x, 1), round(at.y, 1), frame.box, _HEIGHT
         ),
-        text(at.x + _INSIDE, at.y + 22, _cut(node.name, int(room / _NAME_WIDTH)), "name"),
-        text(at.x + _INSIDE, at.y + 40, _cut(node.line, int(room / _LINE_WIDTH)), "soft"),
-    ]
+        # Whatever letters a name is made of, it ends with its box.
+        Markup('<svg x="{:g}" y="{:g}" width="{:g}" height="{:g}">{}{}</svg>').format(
+            round(at.x + _INSIDE, 1), round(at.y, 1), room, _HEIGHT,
+            text(0, 22, _cut(node.name, int(room / _NAME_WIDTH)), "name"),
+            text(0, 40, _cut(node.line, int(room / _LINE_WIDTH)), "soft"),
+        ),
+    ]  # fmt: skip
     if node.held is not None:
         start, stop = node.held
         y = at.y + _HEIGHT - 9
@@ -164,14 +168,14 @@ def _node(frame: _Frame, node: Node, at: _Spot) -> Markup:
 
 def _edge(frame: _Frame, source: _Spot, target: _Spot, look: str) -> Markup:
     """Draw a line with a tip where it arrives."""
-    middle = _HEIGHT / 2
-    y, to_x, to_y = source.y + middle, target.x, target.y + middle
+    to_x = target.x
     if frame.beside:
-        x = source.x + frame.box
+        x, y, to_y = source.x + frame.box, source.y + _HEIGHT / 2, target.y + _HEIGHT / 2
         bend = (to_x - x) / 2
         path = f"M{x:g} {y:g}C{x + bend:g} {y:g} {to_x - bend:g} {to_y:g} {to_x - 7:g} {to_y:g}"
     else:
-        x, bend = source.x, -4.0
+        # It leaves lower than it arrives, so that what comes and what goes are told apart.
+        x, y, to_y, bend = source.x, source.y + _HEIGHT * 0.75, target.y + _HEIGHT * 0.3, -4.0
         path = f"M{x:g} {y:g}C{bend:g} {y:g} {bend:g} {to_y:g} {to_x - 7:g} {to_y:g}"
     tip = f"M{to_x - 8:g} {to_y - 4:g}L{to_x - 1:g} {to_y:g}L{to_x - 8:g} {to_y + 4:g}z"
     return Markup('<path class="carry {}" d="{}"/><path class="tip" d="{}"/>').format(look, path, tip)

@@ -104,10 +104,10 @@ class Lens:
             reader, run, asked, delivery_item, FactType.DELIVERY, action=action, exchange=None
         )
 
-    async def counts(self, reader: Reader, run: str) -> FactCounts:
-        """Return how much was told of a run's tools."""
+    async def counts(self, reader: Reader, run: str, *, action: str | None = None) -> FactCounts:
+        """Return how much was told of a run's tools, or of one action alone."""
         async with self._run(reader, run) as (connection, stands):
-            found = await table.counts(connection, reader.scope, stands.run_uid)
+            found = await table.counts(connection, reader.scope, stands.run_uid, action)
         return FactCounts(**found._asdict(), full=stands.is_full)
 
     async def met(

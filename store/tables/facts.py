@@ -144,9 +144,9 @@ async def of_type(
     return [ToldFact(row["fact_uid"], row["body"]) for row in rows]
 
 
-async def counts(connection: Connection, scope: UUID, run: UUID) -> Counts:
-    """Return how many facts a run has; a run's bound is theirs."""
-    return Counts(**dict(await connection.fetchrow(_SQL["counts"], scope, run) or {}))
+async def counts(connection: Connection, scope: UUID, run: UUID, action: str | None) -> Counts:
+    """Return how many facts a run has, or one of its actions; a run's bound is theirs."""
+    return Counts(**dict(await connection.fetchrow(_SQL["counts"], scope, run, action) or {}))
 
 
 async def met(connection: Connection, scope: UUID, run: UUID, named: Collection[Attempt]) -> set[Attempt]:

@@ -56,12 +56,12 @@ WHERE f.scope_id = $1 AND f.run_uid = $2 AND f.type = $3 AND f.fact_uid > $4
 ORDER BY f.fact_uid
 LIMIT $7
 
--- name: counts how many facts a run has of the types that have lists, and of how many actions; index facts_by_type
+-- name: counts how many facts a run, or one action, has of the types that have lists, and of how many actions; index facts_by_type
 SELECT count(*) AS facts, count(DISTINCT f.action) AS actions,
        count(*) FILTER (WHERE f.type = 'surface') AS surface, count(*) FILTER (WHERE f.type = 'coverage') AS coverage,
        count(*) FILTER (WHERE f.type = 'delivery') AS delivery
 FROM facts f
-WHERE f.scope_id = $1 AND f.run_uid = $2
+WHERE f.scope_id = $1 AND f.run_uid = $2 AND ($3::text IS NULL OR f.action = $3)
 
 -- name: met which of these attempts anything was told of, stored or missed; without a name, any attempt of the exchange; indexes attempts_pkey, parts_identity_once, gaps_named_once
 SELECT w.exchange, w.attempt

@@ -63,7 +63,7 @@ def words_of(answer: httpx.Response, status: int = httpx.codes.OK) -> str:
     assert answer.status_code == status, answer.text
     main = re.search(r"<main.*?</main>", answer.text, re.DOTALL)
     assert main
-    text = re.sub(r"<svg.*?</svg>", " ", main[0], flags=re.DOTALL)
+    text = re.sub(r'<svg class="picture.*?</div>|<svg.*?</svg>', " ", main[0], flags=re.DOTALL)
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text)))
 
 
@@ -74,7 +74,9 @@ def rows(answer: httpx.Response) -> list[str]:
 
 
 def picture(answer: httpx.Response, look: str = "for-wide") -> str:
-    (found,) = re.findall(rf'<svg class="picture chain {look}".*?</svg>', answer.text, re.DOTALL)
+    (found,) = re.findall(
+        rf'<svg class="picture chain {look}".*?(?=<svg class="picture|</div>)', answer.text, re.DOTALL
+    )
     return str(found)
 
 

@@ -39,7 +39,6 @@ class ObjectRow:
     link: str
     form: str
     version: int | None
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,6 @@ class ViewRow:
     version: int | None
     part: str
     source: str
-    share: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ async def show_action(request: AnyRequest, run: FromPath[str], action: FromPath[
         found = await lens.action(reader, run, action)
         if found is None:
             return never_told(request, run, action)
-        counts = await lens.counts(reader, run)
+        counts = await lens.counts(reader, run, action=action)
         requests = [each for each in found.requests if _place(each) > asked.after][: REQUESTS + 1]
         links = await pages_of(
             request, run, ((each.exchange_id, each.attempt_id) for each in requests[:REQUESTS])
@@ -150,9 +148,8 @@ def _request_row(request: RequestItem, link: str) -> RequestRow:
         ObjectRow(
             each.position,
             lens_words.LINKS[each.link],
-            lens_words.part_of(each.view),
+            lens_words.held_of(each.view, request.row),
             each.result_version,
-            lens_words.source_of(each.view),
         )
         for each in request.occurrences[:_MOST_OBJECTS]
     ]
@@ -180,9 +177,8 @@ def _views(found: ActionView) -> list[ViewRow]:
     return [
         ViewRow(
             each.result_version,
-            lens_words.part_of(each.view),
+            lens_words.held_of(each.view, found.row),
             lens_words.source_of(each.view),
-            lens_words.share_of(each.view),
         )
         for each in found.views[:STAGES]
     ]

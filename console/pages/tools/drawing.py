@@ -9,6 +9,7 @@ from console import lens_words
 from console.lens_words import RowWords
 from console.pictures import chain
 from console.pictures.chain import Column, Edge, Node
+from policies.chain import Row
 from policies.facts import Form, Stage, Status
 from store.services.lens_views import ActionView, OccurrenceItem, RequestItem, StageItem, ViewItem
 
@@ -103,14 +104,14 @@ def _projections(action: ActionView) -> list[Node]:
     for each in action.steps:
         if each.view is not None:
             key = _view_key(each.result_version, each.view)
-            nodes[key] = _view(key, each.result_version, each.view)
+            nodes[key] = _view(key, each.result_version, each.view, action.row)
         elif each.stage is Stage.PROJECTION and each.status is Status.FAILED:
             nodes["failed"] = Node("failed", "Projection failed", each.code or "no code recorded", "is-bad")
     return list(nodes.values())
 
 
-def _view(key: str, version: int | None, view: ViewItem) -> Node:
-    part = lens_words.part_of(view)
+def _view(key: str, version: int | None, view: ViewItem, row: Row) -> Node:
+    part = lens_words.held_of(view, row)
     line = f"source {lens_words.source_of(view)}"
     if version is not None:
         line = f"version {version}, {line}"

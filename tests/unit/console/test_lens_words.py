@@ -57,14 +57,14 @@ def action(
     )  # fmt: skip
 
 
-def request(number: int, *views: ViewItem, link: Link = Link.BOUND) -> RequestItem:
+def request(number: int, *views: ViewItem, link: Link = Link.BOUND, row: Row = Row.CUT) -> RequestItem:
     held = [
         OccurrenceItem(
             fact_id="f", at=AT, told_at=AT, position=at, link=link, result_version=1, call_id=None, view=each
         )
         for at, each in enumerate(views)
     ]
-    return RequestItem(exchange_id="x", attempt_id=None, request=number, row=Row.CUT, occurrences=held)
+    return RequestItem(exchange_id="x", attempt_id=None, request=number, row=row, occurrences=held)
 
 
 @pytest.mark.parametrize(("words", "said"), WORDS, ids=lambda each: getattr(each, "__name__", ""))
@@ -91,7 +91,7 @@ def test_rows_are_sentences_with_where_to_look_first() -> None:
         (view(Form.PARTIAL), "a part, and nobody told which", None),
         (view(Form.PARTIAL, 3, None), "a part, and nobody told which", None),
         (view(Form.REFERENCE), "only the reference", None),
-        (view(Form.OMITTED), "nothing of it, left out", None),
+        (view(Form.OMITTED), "left out", None),
         # What the teller counted wrongly is shown as told, and drawn within its box.
         (view(Form.PARTIAL, 0, 50, 40), "rows 0 to 50 of 40", (0.0, 1.0)),
     ],
@@ -178,6 +178,16 @@ DONE = {Stage.EXECUTION: Status.SUCCEEDED}
             ],
         ),
         (
+            action(DONE, 1, request(2, view(Form.OMITTED)), shown=WHOLE),
+            [
+                "One external dispatch, succeeded",
+                "the view is the whole result",
+                "request 2 leaves it out",
+                "the source was read whole",
+                "one occurrence, one execution",
+            ],
+        ),
+        (
             action(DONE, 1, request(3, ONE, view(Form.REFERENCE)), shown=ONE),
             [
                 "One external dispatch, succeeded",
@@ -200,6 +210,17 @@ DONE = {Stage.EXECUTION: Status.SUCCEEDED}
 )
 def test_an_action_is_said_in_one_sentence(told: ActionView, clauses: list[str]) -> None:
     assert answer(told) == "; ".join(clauses) + "."
+
+
+@pytest.mark.parametrize(
+    ("row", "said"), [(Row.EXECUTION_FAILED, "the failure"), (Row.REFUSED_BEFORE_CALL, "the refusal")]
+)
+def test_what_stands_in_the_place_of_a_result_is_not_called_one(row: Row, said: str) -> None:
+    asked = request(9, view(Form.FULL), row=row)
+    assert lens_words.carried_by(asked) == said
+    assert f"request 9 carries {said};" in answer(action({Stage.EXECUTION: Status.FAILED}, 1, asked))
+    assert lens_words.held_of(FIVE, row) == f"rows 0 to 5 of 120, of {said}"
+    assert lens_words.held_of(view(Form.REFERENCE), row) == "only the reference"
 
 
 def test_what_is_bound_to_nothing_says_nothing_of_the_source() -> None:
