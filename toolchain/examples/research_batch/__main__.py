@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from custody_toolchain.observing import Reporter
 from custody_toolchain.surface import PreDispatchRejected
 
+from .asking import Change
 from .batch import Batch
 from .captures import Captures
 from .journal import Journal
 from .observations import observations
-from .asking import Change
 
 if TYPE_CHECKING:
     from custody_client import Custody

@@ -12,11 +12,11 @@ from custody_toolchain.observing import Report
 from custody_toolchain.tools import Action, Outcome, Turn
 
 from . import delivering, model
+from .asking import Change, Requests
 from .captures import Captures
 from .context import Context
 from .journal import Journal
 from .owner import Gates
-from .asking import Change, Requests
 from .tasks import LETTERS, TASKS, Task
 
 MOST_TURNS = 12
