@@ -22,6 +22,7 @@ from custody_toolchain.delivery import (
     version_of,
 )
 from custody_toolchain.facts import ItemKind, ItemState
+from custody_toolchain.tools import Refuse
 from toolchain.tests.owned import TURN, Runtime, action
 
 # Retries
@@ -263,3 +264,15 @@ def test_a_replayed_action_is_back_also_where_only_the_replay_was_told():
     host.run(TURN, action())
     diagnosis = diagnose(runtime.facts, planned=1, delivered=MET)
     assert diagnosis.look_first is None
+
+
+def test_a_replayed_refusal_was_not_allowed_and_gave_no_result():
+    runtime = Runtime()
+    runtime.answers["admit"] = Refuse("not_now")
+    host = runtime.host()
+    host.run(TURN, action())
+    runtime.facts.clear()
+    assert host.run(TURN, action()).replayed
+    diagnosis = diagnose(runtime.facts, planned=1, delivered=MET)
+    assert (diagnosis.actions_allowed, diagnosis.actions_started, diagnosis.actions_returned) == (0, 0, 0)
+    assert diagnosis.look_first == "allowed"

@@ -61,10 +61,13 @@ def diagnose(
     """
     stages = [fact for fact in facts if isinstance(fact, StageFact)]
     actions = {fact.action for fact in stages}
-    replayed = _having(stages, Stage.REPLAY, {Status.REPLAYED})
-    allowed = _having(stages, Stage.ADMISSION, {Status.ADMITTED}) | replayed
-    started = _having(stages, Stage.EXECUTION, set(Status)) | replayed
-    returned = _having(stages, Stage.PROJECTION, {Status.PROJECTED}) | replayed
+    replays = [fact for fact in stages if (fact.stage, fact.status) == (Stage.REPLAY, Status.REPLAYED)]
+    # A refusal is replayed as well: only what was executed was let in, and only what has a result gave one.
+    executed = {fact.action for fact in replays if fact.execution is not None}
+    allowed = _having(stages, Stage.ADMISSION, {Status.ADMITTED}) | executed
+    started = _having(stages, Stage.EXECUTION, set(Status)) | executed
+    held = {fact.action for fact in replays if fact.result_version is not None}
+    returned = _having(stages, Stage.PROJECTION, {Status.PROJECTED}) | held
     met = None if delivered is None else sum(item.state is ItemState.MET for item in delivered.items)
     return Diagnosis(
         plan=Known.UNKNOWN if planned is None else Known.YES if planned else Known.NO,
