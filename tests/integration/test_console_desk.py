@@ -1,5 +1,6 @@
 """The operators' desk over HTTP: who may open and do what, in which scope, and what comes of it."""
 
+import json
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime
@@ -177,6 +178,30 @@ async def test_a_policy_made_from_one_that_somebody_else_replaced_is_refused_and
     assert 'name="version" value="2"' in stale.text
     now = await running.services.scopes.get(scope.scope_id)
     assert (now.version, now.policy.sampling) == (2, 1.0)
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+async def test_a_policy_that_was_wrong_first_does_not_overwrite_what_somebody_else_changed_meanwhile(
+    running: Running, *, as_text: bool
+):
+    scope = await running.scope("one")
+    browser = await running.signed_in(Role.OPERATOR, scope.scope_id)
+    flattened = flat(ScopePolicy().to_document())
+    kinds = str(flattened.pop("kinds")).split(", ")[0]
+    await running.services.scopes.put_policy(scope.scope_id, {"retention": {"default": "5d"}}, "0" * 16)
+
+    def said(sampling: str) -> dict[str, str]:
+        text = {"document": json.dumps({"sampling": sampling if sampling == "a lot" else float(sampling)})}
+        return text if as_text else {**flattened, "kinds": kinds, "sampling": sampling}
+
+    wrong = await browser.post("/desk/scopes/one/review", "/session", **said("a lot"), version="1")
+    assert wrong.status_code == 400
+    of_form, of_text = re.findall(r'name="version" value="([0-9]+)"', wrong.text)
+    # Beside a wrong text the form shows what is in force.
+    assert (of_form, of_text) == ("2" if as_text else "1", "1")
+    mended = await browser.post("/desk/scopes/one/review", "/session", **said("0.25"), version=of_text)
+    assert mended.status_code == 409
+    assert "in force <strong>5d</strong>" in mended.text
 
 
 async def made(browser: Browser, role: str = "runtime", **fields: str) -> tuple[str, str, str]:

@@ -190,6 +190,9 @@ def _editor(
         limits=[name for name in policy_words.NAMES if name.startswith(("limits.", "waiting.", "share"))],
         names=policy_words.NAMES,
         draft=draft,
+        # What was refused as wrong stays made from its own version: a change of somebody else's is still met in review.
+        form_version=found.version if stale is not None or draft.text is not None else draft.version,
+        text_version=found.version if stale is not None else draft.version,
         text=_written(draft.document) if draft.text is None else draft.text,
         faults=told,
         stale=stale,
