@@ -17,7 +17,7 @@ from custody_client.streams import Assembler
 from policies.kinds import Role
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
-from tests.browser import hostile, losses
+from tests.browser import acted, hostile, losses
 from tests.browser.losses import TEMPORARY
 from tests.support.api import DAY, bearer
 from tests.support.stack import Proc, Stack, until
@@ -166,6 +166,7 @@ async def planted(stack: Stack, api: Proc, console: Proc, client: httpx.AsyncCli
         sources = {"Custody_Sources": '"doc-live";v=1'} if run == "flow-revoke" else {}
         place.parts[run] = await place.post(run, "x-1", _asked("Who was here?"), **sources)
         await place.post(run, "x-1", _said("Nobody."), kind=OUTPUT)
+    await acted.planted(place)
     await place.published()
     for role in (Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR):
         said = await place.call("POST", "/v1/exports", role, json={"runs": [MAIN, GONE]})
