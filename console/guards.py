@@ -134,6 +134,11 @@ def _asks(connection: Connection) -> bool:
     return cast("AnyRequest", connection).method in _ASKING
 
 
+def _asks_by_itself(connection: Connection) -> bool:
+    """Say whether a page that stands open asks for a piece: one that looks again for hours is nobody at work."""
+    return _asks(connection) and "hx-request" in connection.headers
+
+
 def reads(*roles: Role) -> Guard:
     """Make a guard that lets sessions of these roles pass; of every role that signs in where none is named."""
     allowed = frozenset(roles) or SIGN_IN
@@ -165,7 +170,7 @@ async def _admit(connection: Connection, allowed: frozenset[Role]) -> None:
         raise NotSignedIn
     opened, state = services(connection), connection.scope["state"]
     try:
-        session = await opened.console_sessions.find(token)
+        session = await opened.console_sessions.find(token, used=not _asks_by_itself(connection))
     except Unauthenticated:
         raise NotSignedIn from None
     state["caller"] = session.caller

@@ -72,8 +72,11 @@ class ConsoleSessions:
             raise Unauthenticated
         return await self._begin(caller, None, "signed_in_by_proxy")
 
-    async def find(self, token: str) -> Session:
-        """Return the session of what a browser holds; Unauthenticated where there is none, or its key is not good."""
+    async def find(self, token: str, *, used: bool = True) -> Session:
+        """Return the session of what a browser holds; Unauthenticated where there is none, or its key is not good.
+
+        `used` False: a page asks by itself, which is nobody's use: the session goes on resting.
+        """
         if _TOKEN.fullmatch(token) is None:
             raise Unauthenticated
         digest = _digest(token)
@@ -81,7 +84,7 @@ class ConsoleSessions:
             row = await console_sessions.live(connection, digest, self._idle_s)
             if row is None:
                 raise Unauthenticated
-            if row.read_at - row.seen_at >= self._noted_every:
+            if used and row.read_at - row.seen_at >= self._noted_every:
                 await console_sessions.touch(connection, digest)
         caller = await self._keys.standing(row.key_id, row.secret)
         scope = caller.scope_id or row.scope_id

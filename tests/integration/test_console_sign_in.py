@@ -167,6 +167,30 @@ async def test_a_session_ends_by_resting_and_at_the_latest_after_its_time(
     assert ages[0]["age"].total_seconds() < 60
 
 
+async def test_a_page_that_looks_again_by_itself_does_not_keep_its_session_from_resting(
+    running: Running, database_url: str
+):
+    scope = await running.scope()
+    browser = await running.signed_in(Role.OPERATOR, scope.scope_id)
+    await browser.post("/desk/sources", "/session", source="crm")
+    erasure = (await browser.post("/desk/erasures", "/session", target="source", name="crm")).headers[
+        "location"
+    ]
+    await execute(database_url, "UPDATE console_sessions SET seen_at = now() - interval '29 minutes'")
+
+    async def rested() -> float:
+        (row,) = await execute(
+            database_url, "SELECT extract(epoch FROM now() - seen_at)::float8 AS s FROM console_sessions"
+        )
+        return float(row["s"])
+
+    by_itself = await browser.client.get(erasure, headers={"HX-Request": "true"})
+    assert by_itself.status_code == 200
+    assert await rested() >= 29 * 60
+    assert (await browser.get(erasure)).status_code == 200
+    assert await rested() < 29 * 60
+
+
 async def test_signing_out_everywhere_ends_every_session_of_the_key_and_no_other(running: Running):
     scope = await running.scope()
     text = await running.key(Role.REVIEWER, scope.scope_id)
