@@ -50,4 +50,5 @@ class Capture:
         if answer.body is not None:
             seen.answer(answer.body)
         self._attempt.capture_output(seen)
+        self._attempt.refer(response=answer.understood().native.response_id)
         self._attempt.settled("completed")
