@@ -71,7 +71,7 @@ WHAT: Final = {
     "client_import": "processor time of `import custody_client`, ms",
     "surface_check": "processor time to check 100 tools with schemas of 4 KiB against what was admitted, ms",
     "lineage_bind": "processor time of a representation of 4 KiB: bound, found in a request of 200, submitted, µs",
-    "intake_flat": "processor time to read 1 MiB of calls ÷ 16 times that for 64 KiB, worst of six dialects and plans",
+    "intake_flat": "processor time to read 1 MiB of calls ÷ that to read 64 KiB 16 times, worst of dialects and plans",
     "intake_ms": "processor time to read that 1 MiB, the slowest of them, ms",
     "verify_bundle": "parts a second that `custody verify` checks of a bundle of 5,000, on one core",
 }

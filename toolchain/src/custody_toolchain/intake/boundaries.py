@@ -5,7 +5,6 @@ line. Of one that does not, and of one that is indented as code, what follows is
 """
 
 import re
-from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
@@ -13,38 +12,35 @@ from msgspec import Struct
 from custody_toolchain.intake import dsml, tokens
 from custody_toolchain.intake.words import Dialect
 
-
-class Family(StrEnum):
-    """Marks that go together in one batch."""
-
-    TOOL_CALL = "tool_call"
-    FUNCTION = "function"
-    MISTRAL = "mistral"
-    LLAMA = "llama"
-    KIMI = "kimi"
-    DEEPSEEK = "deepseek"
-    DSML = "dsml"
+# Marks that go together in one batch, by the names of the groups below: plain texts, which are looked up fast.
+TOOL_CALL: Final = "tool_call"
+FUNCTION: Final = "function"
+MISTRAL: Final = "mistral"
+LLAMA: Final = "llama"
+KIMI: Final = "kimi"
+DEEPSEEK: Final = "deepseek"
+DSML: Final = "dsml"
+_FENCE: Final = "fence"
 
 
 class Opening(Struct, gc=False):
     """A mark, and whether a plan may begin with it."""
 
-    family: Family
+    family: str
     start: int
     end: int
     begins_a_line: bool = True
 
 
 DIALECTS: Final = {
-    Family.TOOL_CALL: frozenset({Dialect.HERMES, Dialect.QWEN_XML}),
-    Family.FUNCTION: frozenset({Dialect.QWEN_XML}),
-    Family.MISTRAL: frozenset({Dialect.MISTRAL}),
-    Family.LLAMA: frozenset({Dialect.LLAMA}),
-    Family.KIMI: frozenset({Dialect.KIMI}),
-    Family.DEEPSEEK: frozenset({Dialect.DEEPSEEK}),
-    Family.DSML: frozenset({Dialect.DSML}),
+    TOOL_CALL: frozenset({Dialect.HERMES, Dialect.QWEN_XML}),
+    FUNCTION: frozenset({Dialect.QWEN_XML}),
+    MISTRAL: frozenset({Dialect.MISTRAL}),
+    LLAMA: frozenset({Dialect.LLAMA}),
+    KIMI: frozenset({Dialect.KIMI}),
+    DEEPSEEK: frozenset({Dialect.DEEPSEEK}),
+    DSML: frozenset({Dialect.DSML}),
 }
-_FAMILIES: Final = {family.value: family for family in Family}
 # Each begins with a character of its own or `<`, so that all others are passed over quickly.
 _MARK: Final = re.compile(
     rf"(?P<fence>```+|~~~+)|(?P<tool_call><tool_call>)|(?P<function><function=)|(?P<mistral>\[TOOL_CALLS\])"
@@ -77,21 +73,21 @@ def next_opening(text: str, at: int) -> Opening | None:
         line = max(line, text.rfind("\n", looked, found.start()) + 1)
         looked = found.start()
         begins = _begins_a_line(text, found.start())
-        if found.lastgroup == "fence":
+        if found.lastgroup == _FENCE:
             at = _fence_end(text, found) if begins else found.end()
         elif not begins and text.startswith(_QUOTES, line):
             at = found.end()
         else:
-            return Opening(_FAMILIES[found.lastgroup or ""], found.start(), found.end(), begins)
+            return Opening(found.lastgroup or "", found.start(), found.end(), begins)
     return None
 
 
 def opening_at(text: str, at: int) -> Opening | None:
     """Return the mark that stands exactly there, as a further block of a batch does."""
     found = _MARK.match(text, at)
-    if found is None or found.lastgroup == "fence":
+    if found is None or found.lastgroup == _FENCE:
         return None
-    return Opening(_FAMILIES[found.lastgroup or ""], found.start(), found.end())
+    return Opening(found.lastgroup or "", found.start(), found.end())
 
 
 def ends_at(text: str, at: int) -> bool:

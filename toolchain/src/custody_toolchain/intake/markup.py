@@ -9,10 +9,9 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from custody_toolchain.intake import dsml, tags, tokens
+from custody_toolchain.intake import boundaries, dsml, tags, tokens
 from custody_toolchain.intake.boundaries import (
     DIALECTS,
-    Family,
     Opening,
     ends_at,
     first_place,
@@ -32,15 +31,15 @@ NOT_PERMITTED: Final = "markup-not-permitted"
 _MOST_FAILED: Final = 16  # each may have been looked for to the end of the text
 
 
-_TAGS: Final = frozenset({Family.TOOL_CALL, Family.FUNCTION})
-_BLOCKS: Final[dict[Family, Callable[[Reading, int], int]]] = {
-    Family.TOOL_CALL: tags.tool_call,
-    Family.FUNCTION: tags.function,
-    Family.MISTRAL: tokens.mistral,
-    Family.LLAMA: tokens.llama,
-    Family.KIMI: tokens.kimi,
-    Family.DEEPSEEK: tokens.deepseek,
-    Family.DSML: dsml.batch,
+_TAGS: Final = frozenset({boundaries.TOOL_CALL, boundaries.FUNCTION})
+_BLOCKS: Final[dict[str, Callable[[Reading, int], int]]] = {
+    boundaries.TOOL_CALL: tags.tool_call,
+    boundaries.FUNCTION: tags.function,
+    boundaries.MISTRAL: tokens.mistral,
+    boundaries.LLAMA: tokens.llama,
+    boundaries.KIMI: tokens.kimi,
+    boundaries.DEEPSEEK: tokens.deepseek,
+    boundaries.DSML: dsml.batch,
 }
 
 
@@ -76,6 +75,7 @@ class _Search:
     ) -> None:
         self._text, self._dialects, self._limits, self._types = text, dialects, limits, types
         self._complete, self._alone = complete, alone
+        self._families = _families(dialects)
         self._notes: dict[str, None] = {}
         self._failed = 0
 
@@ -105,7 +105,7 @@ class _Search:
         if not self._complete:
             raise Refused(Why.CUT, Boundary.TEXT, at=len(self._text))
         reading = self._reading()
-        end = _run(reading, opening)
+        end = _run(reading, opening, self._families)
         if ends_at(self._text, end):
             return reading, end
         self._notes[ELSEWHERE] = None
@@ -115,7 +115,7 @@ class _Search:
         """Return where to go on behind a mark in the middle of a line: behind its batch, if there is a whole one."""
         end: int | None
         try:
-            end = _run(self._reading(), opening)
+            end = _run(self._reading(), opening, self._families)
         except Refused:
             # The mark alone, as one speaks of it. Of very many of them no one looks for what they begin.
             self._failed += 1
@@ -127,7 +127,7 @@ class _Search:
 
     def _next(self, at: int) -> Opening | None:
         while (opening := next_opening(self._text, at)) is not None:
-            if DIALECTS[opening.family] & self._dialects:
+            if opening.family in self._families:
                 return opening
             self._notes[NOT_PERMITTED] = None
             at = opening.end
@@ -137,23 +137,27 @@ class _Search:
         return Reading(self._text, self._dialects, self._limits, self._types)
 
 
-def _run(reading: Reading, opening: Opening) -> int:
+def _families(dialects: frozenset[Dialect]) -> frozenset[str]:
+    return frozenset(family for family, spoken in DIALECTS.items() if spoken & dialects)
+
+
+def _run(reading: Reading, opening: Opening, families: frozenset[str]) -> int:
     """Read a block and those that follow it at once; return where the last one ends."""
     first, text = opening.family, reading.text
     while True:
         end = _BLOCKS[opening.family](reading, opening.start)
         after = opening_at(text, space_end(text, end))
-        if after is None or not DIALECTS[after.family] & reading.dialects:
+        if after is None or after.family not in families:
             return end
         if not _goes_on(first, after.family):
             raise reading.refused(Why.AMBIGUOUS, Boundary.BLOCK, after.start)
         opening = after
 
 
-def _goes_on(first: Family, after: Family) -> bool:
+def _goes_on(first: str, after: str) -> bool:
     if first in _TAGS:
         return after in _TAGS
-    return after is first is Family.MISTRAL
+    return after == first == boundaries.MISTRAL
 
 
 def _fenced(text: str, inside: tuple[int, int], limits: Limits, *, complete: bool) -> Found:

@@ -27,7 +27,8 @@ class Reading:
     """A text, what is permitted in it, and the actions found so far. Places are offsets in code points."""
 
     def __init__(self, text: str, dialects: frozenset[Dialect], limits: Limits, types: Types) -> None:
-        self.text, self.dialects, self.limits, self.types = text, dialects, limits, types
+        self.text, self.limits, self.types = text, limits, types
+        self.hermes, self.qwen_xml = Dialect.HERMES in dialects, Dialect.QWEN_XML in dialects
         self.actions: list[Action] = []
         self._ids: set[str] = set()
         self._depth_checked = False

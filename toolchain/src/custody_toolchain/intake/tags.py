@@ -22,14 +22,16 @@ def tool_call(reading: Reading, at: int) -> int:
     """Read the one call of the tag that begins at `at`, and return where it ends."""
     text, inner = reading.text, space_end(reading.text, at + len(OPENS))
     if text.startswith("{", inner):
-        _permitted(reading, Dialect.HERMES, inner)
+        if not reading.hermes:
+            raise reading.refused(Why.NOT_PERMITTED, Boundary.BLOCK, inner)
         stop = reading.closing(_CLOSES, inner, Boundary.BLOCK)
         value, end = reading.json_to(inner, stop)
         end = reading.expect(_CLOSES, end, Boundary.BLOCK)
         reading.add_object(Dialect.HERMES, value, at, end)
         return end
     if text.startswith(FUNCTION, inner):
-        _permitted(reading, Dialect.QWEN_XML, inner)
+        if not reading.qwen_xml:
+            raise reading.refused(Why.NOT_PERMITTED, Boundary.BLOCK, inner)
         parameters = _function(reading, inner)
         end = reading.expect(_CLOSES, parameters.end, Boundary.BLOCK)
         parameters.added(reading, at, end)
@@ -100,8 +102,3 @@ def _why_none(text: str, at: int) -> Why:
     rest = text[at : at + len(_PARAMETER_CLOSES)]
     begun = (_FUNCTION_CLOSES.startswith(rest), "<parameter=".startswith(rest))
     return Why.UNCLOSED if any(begun) else Why.UNEXPECTED_TEXT
-
-
-def _permitted(reading: Reading, dialect: Dialect, at: int) -> None:
-    if dialect not in reading.dialects:
-        raise reading.refused(Why.NOT_PERMITTED, Boundary.BLOCK, at)
