@@ -5,6 +5,7 @@ policy since, nothing is put in force, and what was filled in is kept.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -38,6 +39,7 @@ _CONTENT: Final = {
     Content.ALLOW: "allow: it is taken",
     Content.OPT_OUT: "opt_out: it is not looked at",
 }
+_VERSION: Final = re.compile(r"[1-9][0-9]{0,9}")
 _NO_JSON: Final = "is not a JSON document, or names something twice"
 
 
@@ -215,7 +217,7 @@ def _parsed(text: str) -> object:
 
 def _version(request: AnyRequest) -> int:
     version = field_of(request, "version")
-    if not version.isascii() or not version.isdigit():
+    if _VERSION.fullmatch(version) is None:
         raise Malformed(detail="say which version it replaces")
     return int(version)
 

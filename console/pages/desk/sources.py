@@ -1,5 +1,6 @@
 """Sources and their versions: add, withdraw, revoke, restore, and when what they closed is destroyed."""
 
+import re
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ _FIELDS: Final = ("source", "earlier", "audience", "nobody")
 _DONE: Final = frozenset({"added", "revoked", "restored", "withdrawn", "readable"})
 _MOST_VERSIONS: Final = 100
 _MOST_VERSION: Final = 2**31 - 1
+_VERSION: Final = re.compile(r"[1-9][0-9]{0,9}")
 
 
 @get("/sources", guards=[operates()])
@@ -147,6 +149,6 @@ async def _source(
 def _version(text: str) -> int | None:
     if not text:
         return None
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:11]) <= _MOST_VERSION:
+    if _VERSION.fullmatch(text) is None or int(text) > _MOST_VERSION:
         raise Malformed(detail="a version is a number from 1")
     return int(text)
