@@ -196,6 +196,11 @@ class KeyBook:
         async with self._database.connection() as connection:
             return await api_keys.waiting(connection, scope_id, limit)
 
+    async def count_waiting(self, scope_id: ScopeId | None) -> int:
+        """Return how many keys wait for a second operator."""
+        async with self._database.connection() as connection:
+            return await api_keys.count_waiting(connection, scope_id)
+
     async def one(self, key_id: str, who: Caller) -> KeyRow:
         """Return one key; another scope's is the same as none."""
         async with self._database.connection() as connection:

@@ -2,10 +2,11 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 from policies.documents import PolicyFault
 from policies.reasons import Reason
@@ -84,6 +85,11 @@ class ScopeBook:
         async with self._database.connection() as connection:
             rows = await scopes.after(connection, after, limit + 1)
         return [scope_from(row) for row in rows[:limit]], rows[limit - 1].name if len(rows) > limit else None
+
+    async def names(self, some: Collection[UUID]) -> Mapping[UUID, str]:
+        """Return what some scopes are called, for lists of what belongs to several."""
+        async with self._database.connection() as connection:
+            return await scopes.names(connection, some)
 
     async def create(self, name: str, document: object | None, said_by: str) -> Scope:
         """Create a scope; without a document it gets the settings' policy. PolicyFault names all that is wrong.

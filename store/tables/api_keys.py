@@ -77,6 +77,11 @@ async def waiting(connection: Connection, scope: UUID | None, limit: int) -> lis
     return [_of(row) for row in await connection.fetch(_SQL["waiting"], scope, limit)]
 
 
+async def count_waiting(connection: Connection, scope: UUID | None) -> int:
+    """Return how many keys wait for a second operator, of one scope or of the whole store."""
+    return int(await connection.fetchval(_SQL["count_waiting"], scope))
+
+
 async def insert(connection: Connection, key: NewKey) -> KeyRow:
     """Insert a key and return its row."""
     row = await connection.fetchrow(

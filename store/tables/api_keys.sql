@@ -31,7 +31,8 @@ SELECT key_id, scope_id, role, digests, clearances, note, created_by, created_at
        last_used_at, revoked_at
 FROM api_keys
 WHERE scope_id = $1 AND NOT (confirmed_at IS NULL AND revoked_at IS NULL AND expires_at > now())
-  AND ($2::text IS NULL OR (created_at, key_id) < (SELECT k.created_at, k.key_id FROM api_keys k WHERE k.key_id = $2))
+  AND ($2::text IS NULL OR (created_at, key_id) < (SELECT k.created_at, k.key_id FROM api_keys k
+                                                   WHERE k.key_id = $2 AND k.scope_id = $1))
 ORDER BY created_at DESC, key_id DESC
 LIMIT $3
 
@@ -51,6 +52,11 @@ FROM api_keys
 WHERE ($1::uuid IS NULL OR scope_id = $1) AND confirmed_at IS NULL AND revoked_at IS NULL AND expires_at > now()
 ORDER BY created_at, key_id
 LIMIT $2
+
+-- name: count_waiting how many keys wait for a second operator, of one scope or (null) of the whole store
+SELECT count(*)
+FROM api_keys
+WHERE ($1::uuid IS NULL OR scope_id = $1) AND confirmed_at IS NULL AND revoked_at IS NULL AND expires_at > now()
 
 -- name: insert a new key; one that waits for a second operator has no `confirmed_at`
 INSERT INTO api_keys (key_id, scope_id, role, digests, clearances, note, created_by, confirmed_at, expires_at)

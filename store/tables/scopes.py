@@ -1,6 +1,7 @@
 """Scopes: tenants or projects, each with the policy that its operators decided."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -55,6 +56,11 @@ async def lock(connection: Connection, scope: UUID) -> ScopeRow | None:
 async def after(connection: Connection, name: str, limit: int) -> list[ScopeRow]:
     """Return up to `limit` scopes whose name comes after `name`."""
     return [_of(row) for row in await connection.fetch(_SQL["after"], name, limit)]
+
+
+async def names(connection: Connection, some: Collection[UUID]) -> dict[UUID, str]:
+    """Return what some scopes are called; one that there is not is left out."""
+    return {row["scope_id"]: row["name"] for row in await connection.fetch(_SQL["names"], list(some))}
 
 
 async def insert(connection: Connection, scope: UUID, name: str, policy: PolicyRow) -> ScopeRow | None:

@@ -21,6 +21,9 @@ WHERE name > $1
 ORDER BY name
 LIMIT $2
 
+-- name: names what some scopes are called
+SELECT scope_id, name FROM scopes WHERE scope_id = ANY($1::uuid[])
+
 -- name: insert a new scope; nothing comes back where the name is taken
 INSERT INTO scopes (scope_id, name, policy, metadata_retention_s, retention_max_s)
 VALUES ($1, $2, $3::text::jsonb, $4, $5)

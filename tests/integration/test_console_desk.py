@@ -24,6 +24,7 @@ from store.tables.completeness import Day
 from store.tables.leases import LeaseRow
 from tests.support.api import settings_for
 from tests.support.console import Browser, Running, console
+from tests.support.duties import execute
 
 ID = "00000000-0000-7000-8000-000000000000"
 KEY = "0" * 16
@@ -256,6 +257,48 @@ async def test_a_rotation_that_is_sent_again_ends_no_secret(running: Running):
     assert (await running.services.keys.authenticate(second[0])).key_id == key
     with pytest.raises(Unauthenticated):
         await running.services.keys.authenticate(first)
+
+
+@pytest.mark.parametrize(
+    ("path", "version"),
+    [("/desk/sources/crm/revoke", f"{'0' * 10}{'9' * 11}"), ("/desk/scopes/one/policy", "9" * 5_000)],
+)
+async def test_a_number_that_no_version_has_is_refused_and_no_fault_of_ours(
+    running: Running, path: str, version: str
+):
+    scope = await running.scope("one")
+    browser = await running.signed_in(Role.OPERATOR, scope.scope_id)
+    await browser.post("/desk/sources", "/session", source="crm")
+    answer = await browser.post(path, "/session", version=version, document="{}")
+    assert answer.status_code == 400
+
+
+async def test_all_keys_that_wait_are_counted_however_many_newer_ones_there_are(
+    running: Running, database_url: str
+):
+    scope = await running.scope("one")
+    browser = await running.signed_in(Role.OPERATOR, scope.scope_id)
+    await made(browser, "reviewer")
+    await execute(
+        database_url,
+        "INSERT INTO api_keys (key_id, scope_id, role, digests, clearances, note, created_by, created_at, confirmed_at,"
+        " expires_at) SELECT lpad(to_hex(n), 16, '0'), $1, 'runtime', ARRAY[sha256(int4send(n))], '{}', '',"
+        " 'command-line', now() + interval '1 s', now(), now() + interval '1 d' FROM generate_series(1, 1000) AS n",
+        scope.scope_id,
+    )
+    for who in (browser, await running.signed_in(Role.OPERATOR)):
+        assert re.search(r'<span class="badge warn">1</span> key\s+waits', (await who.get("/desk")).text)
+
+
+async def test_where_a_list_of_keys_goes_on_is_told_by_no_other_scopes_key(running: Running):
+    one, two = [await running.scope(name) for name in ("one", "two")]
+    mine = (await running.key(Role.RUNTIME, one.scope_id)).split("_")[2]
+    theirs = (await running.key(Role.RUNTIME, two.scope_id)).split("_")[2]
+    browser = await running.signed_in(Role.OPERATOR, one.scope_id)
+    own = (await running.key(Role.RUNTIME, one.scope_id)).split("_")[2]
+    assert mine in (await browser.get(f"/desk/keys?before={own}")).text
+    # As after a key that never was.
+    assert mine not in (await browser.get(f"/desk/keys?before={theirs}")).text
 
 
 async def test_a_second_operator_sees_who_made_a_key_before_confirming_it_and_its_maker_cannot(

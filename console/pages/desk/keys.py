@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
+from uuid import UUID
 
 from litestar import Response, get, post
 from litestar.params import FromPath
@@ -159,9 +160,10 @@ async def _list(
     waiting = await book.waiting(scope, _MOST_WAITING + 1) if before is None else []
     found, following = await book.page(scope, None if before is None else _key_id(before), _MOST_KEYS)
     rows = [(row, _offered(row, who.caller, now)) for row in found]
-    names = {}
+    names: Mapping[UUID, str] = {}
     if who.scope is None:
-        names = {scope.scope_id: scope.name for scope in await services(request).scopes.all_scopes()}
+        belong = {row.scope_id for row in (*waiting, *found) if row.scope_id is not None}
+        names = await services(request).scopes.names(belong)
     return page(
         request,
         "desk_keys.html",

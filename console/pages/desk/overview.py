@@ -11,9 +11,6 @@ from console.pages.desk.forms import scope_id
 from console.pages.desk.waiting import now_waiting
 from console.rendering import page
 from policies.reasons import Reason
-from store.clock import utc_now
-from store.ids import ScopeId
-from store.services.keys import KeyBook
 
 _RECENT = 20
 _MOST_REASONS = 5
@@ -45,13 +42,7 @@ async def overview(request: AnyRequest) -> Response[Any]:
         erasures=open_erasures,
         deferred=sum(row.state == "deferred" for row in open_erasures),
         recent=_RECENT,
-        unconfirmed=await _unconfirmed(opened.keys, scope),
+        unconfirmed=await opened.keys.count_waiting(scope),
         most_reasons=_MOST_REASONS,
         reasons=[(Reason(word), count) for word, count in reasons.most_common()],
     )
-
-
-async def _unconfirmed(keys: KeyBook, scope: ScopeId | None) -> int:
-    now = utc_now()
-    rows = await keys.listed(scope)
-    return sum(row.confirmed_at is None and row.revoked_at is None and now < row.expires_at for row in rows)
