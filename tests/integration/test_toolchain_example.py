@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,27 +19,40 @@ from tests.support.sources import ROOT
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ACTION = "harbour-1.2"
+CLASSIC = [
+    (2, "harbour-2", "reference_only", ["reference"]),
+    (3, "harbour-3", "cut", ["partial"]),
+]
 PATHS = [str(ROOT), str(ROOT / "client/src"), str(ROOT / "toolchain/src")]
 
 
-async def play(way: Journey, folder: Path, run: str, *more: str) -> tuple[Capturing, int, str]:
-    """Run the example with this service as its store, and write what it posted."""
+async def play(
+    way: Journey, folder: Path, run: str, *more: str, killed: tuple[str, int] | None = None
+) -> tuple[Capturing, int, str]:
+    """Run the example with this service as its store, killed once in between if so, and write what it posted."""
     # The writer stands still until the example has ended, so all that it tells has to have room.
     scope = await way.scope(waiting={"run_notes": 4096})
     key = await way.key(Role.RUNTIME, scope)
     secret = folder.with_suffix(".key")
     secret.write_text(key["Authorization"].removeprefix("Bearer ") + "\n")
-    secret.chmod(0o600)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "toolchain.examples.research_batch", "--folder", folder, "--run", run,
-        "--url", way.api.url, "--key-file", secret, *more,
+    told = ("--folder", str(folder), "--run", run, "--url", way.api.url, "--key-file", str(secret), *more)
+    if killed is not None:
+        code, _ = await process("toolchain.tests.killed_example", *map(str, killed), *told)
+        assert code == -signal.SIGKILL
+    code, printed = await process("toolchain.examples.research_batch", *told)
+    await way.write()
+    return Capturing(way.api, scope, key, run), code, printed
+
+
+async def process(module: str, *arguments: str) -> tuple[int, str]:
+    started = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", module, *arguments,
         cwd=ROOT, env=dict(os.environ, PYTHONPATH=os.pathsep.join(PATHS)),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
-    printed, _ = await process.communicate()
-    await way.write()
-    assert process.returncode is not None
-    return Capturing(way.api, scope, key, run), process.returncode, printed.decode()
+    printed, _ = await started.communicate()
+    assert started.returncode is not None
+    return started.returncode, printed.decode()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -54,6 +68,19 @@ async def items(way: Journey, seen: Capturing, what: str, **params: Any) -> list
         "items"
     ]
     return found
+
+
+def told_of(action: dict[str, Any]) -> list[tuple[int, str, str, list[str]]]:
+    """Which requests carried something of an action, where to look first, and in which forms."""
+    return [
+        (
+            each["request"],
+            each["exchange_id"],
+            each["row"],
+            [seen["view"]["form"] for seen in each["occurrences"]],
+        )
+        for each in action["requests"]
+    ]
 
 
 async def test_all_of_it_arrives(way: Journey, played: tuple[Capturing, Path, str]):
@@ -80,19 +107,7 @@ async def test_the_classic_answer_of_what_a_host_really_ran(
     assert (action["stages"]["execution"], action["row"]) == ("succeeded", "cut")
     rows = {"form": "partial", "unit": "rows", "start": 0, "stop": 5, "total": 8, "source_whole": False}
     assert [each["view"] for each in action["views"]] == [rows]
-    told = [
-        (
-            each["request"],
-            each["exchange_id"],
-            each["row"],
-            [seen["view"]["form"] for seen in each["occurrences"]],
-        )
-        for each in action["requests"]
-    ]
-    assert told == [
-        (2, "harbour-2", "reference_only", ["reference"]),
-        (3, "harbour-3", "cut", ["partial"]),
-    ]
+    assert told_of(action) == CLASSIC
     assert action["requests"][1]["occurrences"][0]["view"] == rows
 
 
@@ -196,20 +211,31 @@ async def test_a_tool_that_a_late_hook_adds_is_shown_as_not_dispatched(way: Jour
     ]
 
 
+async def test_what_a_killed_run_had_sent_is_told_once(
+    way: Journey, played: tuple[Capturing, Path, str], tmp_path: Path
+):
+    _, folder, _ = played
+    seen, code, printed = await play(way, tmp_path / "killed", "research-1", killed=("receipt", 12))
+    assert code == 0, printed
+    action = await way.json(f"/v1/runs/{seen.run}/actions/{ACTION}", seen)
+    assert (told_of(action), action["occurrences"], action["executions"]) == (CLASSIC, 2, 1)
+    assert [each["status"] for each in action["steps"] if each["stage"] == "replay"] == ["replayed"]
+    for name in ("report.md", "manifest.json"):
+        assert (tmp_path / "killed" / name).read_bytes() == (folder / name).read_bytes()
+
+
 async def test_the_same_report_is_written_where_no_store_answers(
     way: Journey, played: tuple[Capturing, Path, str], tmp_path: Path
 ):
     _, folder, _ = played
     key = tmp_path / "none.key"
     key.write_text("ck_none")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "toolchain.examples.research_batch", "--folder", tmp_path / "away", "--run", "research-1",
-        "--url", way.api.url, "--key-file", key,
-        cwd=ROOT, env=dict(os.environ, PYTHONPATH=os.pathsep.join(PATHS)), stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    printed, _ = await process.communicate()
-    assert process.returncode == 0
-    assert b" 0 parts, 0 facts" in printed
+    code, printed = await process(
+        "toolchain.examples.research_batch",
+        *("--folder", str(tmp_path / "away"), "--run", "research-1"),
+        *("--url", way.api.url, "--key-file", str(key)),
+    )
+    assert code == 0
+    assert " 0 parts, 0 facts" in printed
     for name in ("report.md", "manifest.json"):
         assert (tmp_path / "away" / name).read_bytes() == (folder / name).read_bytes()

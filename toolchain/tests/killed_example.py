@@ -1,4 +1,4 @@
-"""The example, killed: `python -m toolchain.tests.killed_example FOLDER KIND N`.
+"""The example, killed: `python -m toolchain.tests.killed_example KIND N …`, with the example's own arguments.
 
 SIGKILL comes right after the N-th line of that kind is on the disk, in its journal.
 """
@@ -25,6 +25,5 @@ def kill_after(kind: str, number: int) -> None:
 
 
 if __name__ == "__main__":
-    folder, kind, number = sys.argv[1:]
-    kill_after(kind, int(number))
-    main(["--folder", folder])
+    kill_after(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[3:])

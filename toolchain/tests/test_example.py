@@ -156,7 +156,15 @@ def test_two_runs_make_the_same_report_manifest_requests_and_receipts(alone, tmp
 def test_a_killed_run_goes_on_and_nothing_is_done_twice(alone, tmp_path, kind, number, sent_again):
     folder, _ = alone
     killed = subprocess.run(
-        [sys.executable, "-m", "toolchain.tests.killed_example", str(tmp_path), kind, str(number)],
+        [
+            sys.executable,
+            "-m",
+            "toolchain.tests.killed_example",
+            kind,
+            str(number),
+            "--folder",
+            str(tmp_path),
+        ],
         cwd=EXAMPLES.parent.parent,
         env=ALONE | {"PYTHONPATH": f"{EXAMPLES.parent.parent}:{ALONE['PYTHONPATH']}"},
         capture_output=True,
