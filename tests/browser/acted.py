@@ -38,6 +38,10 @@ async def planted(place: "Place") -> None:
     await place.declare(ACTED, labels={"team": "figures"})
     for exchange in ("x-8", "x-9"):
         place.parts[exchange] = await place.post(ACTED, exchange, {"messages": [{"role": "tool"}]})
+    # Somebody read something, whichever test comes first: who watches accesses finds one.
+    path = f"/v1/parts/{place.parts['x-8']}/content"
+    read = await place.client.get(path, headers=place.as_(Role.REVIEWER))
+    assert read.is_success, read.text
     facts = [*_actions(), *_lists()]
     await _told(place, ACTED, facts)
     names = {each["action"] for each in facts if "action" in each}
