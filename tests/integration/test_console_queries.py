@@ -1,8 +1,9 @@
 """No page of the console asks the database a question for each row: as many statements, however much there is.
 
-Statements are counted where the driver sends them. What is known for some seconds (policies, keys, alarms) is asked for
-again now and then, by whichever page comes first: of several tries the one with the fewest counts. Reading content
-writes one access record for each part that is read, and that is meant; the records of one read are one statement.
+Statements are counted where the driver sends them, without those by which what is known for some seconds is read again.
+That somebody uses a session or a key is noted now and then, by whichever page comes first: of several tries the one
+with the fewest counts. Reading content writes one access record for each part that is read, and that is meant; the
+records of one read are one statement.
 """
 
 from collections import Counter
@@ -24,6 +25,7 @@ from store.queue import Entry
 from store.services.erasures import WholeRun
 from store.services.holds import OnRun
 from store.services.keys import COMMAND_LINE
+from store.services.last_known import LastKnown
 from tests.support import factories
 from tests.support.api import settings_for
 from tests.support.console import Browser, Running, console, form_token
@@ -302,3 +304,19 @@ async def test_each_statement_of_a_pool_is_heard_once(database_url: str):
                 await connection.fetchval("SELECT $1::bigint", number)
         await database.close()
     assert Counter(heard)["SELECT $1::bigint"] == 3
+
+
+async def test_what_is_read_again_because_it_is_old_is_not_heard_however_slow_the_page_is(database_url: str):
+    with listening() as heard:
+        database = await Database.open(database_url, role=SERVICE_ROLE, size=2)
+
+        async def read(text: str) -> str | None:
+            async with database.connection() as connection:
+                return str(await connection.fetchval("SELECT $1::text", text))
+
+        known: LastKnown[str, str] = LastKnown(read, age_s=0.0, size=1)
+        assert [await known.get("known") for _ in range(3)] == ["known"] * 3
+        assert Counter(heard)["SELECT $1::text"] == 0
+        assert await read("asked") == "asked"
+        await database.close()
+    assert Counter(heard)["SELECT $1::text"] == 1
