@@ -17,8 +17,6 @@ ONLY ?=
 # Tests of faults wait more than they compute: four workers keep two cores busy. Each has servers of its own.
 SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 T ?= tests client/tests toolchain/tests
-# Fixtures of the other tests need what is not in that environment.
-APART := --confcutdir client/tests/providers
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit("Custody needs Python 3.11 or later; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 
 # None of service, client and toolchain is installed: they run from here (docs/decisions/0001-not-packaged.md).
@@ -69,8 +67,11 @@ test-oracles: setup  ## bundles against others' programs (CORPUS=file; installs 
 	@tests/oracles/install $(BIN)/python
 	@$(if $(CORPUS),CUSTODY_TEST_CORPUS="$(CORPUS)") $(BIN)/python -m pytest -q -m oracle tests/oracles $(ARGS)
 
+# Fixtures of the other tests need what is not in that environment.
 test-providers: $(PROVIDERS)/.client  ## client and intake against providers' own programs (CORPUS=file; in .venv-providers)
-	@$(if $(CORPUS),CUSTODY_TEST_CORPUS="$(CORPUS)") $(PROVIDERS)/bin/python -m pytest -q -m provider $(APART) client/tests/providers toolchain/tests/providers $(ARGS)
+	@for tests in client/tests/providers toolchain/tests/providers; do \
+	    $(if $(CORPUS),CUSTODY_TEST_CORPUS="$(CORPUS)") $(PROVIDERS)/bin/python -m pytest -q -m provider --confcutdir $$tests $$tests $(ARGS); \
+	done
 
 test-browser: $(VENV)/.browser  ## the console in a real browser (installs chromium by apt; leaves screenshots in var/)
 	@tests/browser/install
