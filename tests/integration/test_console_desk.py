@@ -14,6 +14,7 @@ from console import action_words
 from console.duty_words import DUTIES, ended
 from console.policy_words import _EFFECTS, NAMES, changes, flat
 from policies.kinds import Role
+from policies.reasons import OUTCOMES
 from policies.scope_policy import ScopePolicy
 from store.errors import Unauthenticated
 from store.services.keys import Caller
@@ -478,6 +479,33 @@ async def test_what_is_missing_is_said_in_words(running: Running):
         shown = (await browser.get(path)).text
         assert re.search(r"2 . (<span[^>]*>)?Part too large", shown), path
         assert "part_too_large" not in shown
+
+
+async def test_completeness_of_a_store_with_many_scopes_is_a_page_that_can_be_read_and_says_what_it_leaves_out(
+    running: Running,
+):
+    scope = await running.scope("s-7")
+    reasons = {reason.value: 5 for reason in sorted(OUTCOMES)}
+    days = [
+        Day(f"s-{number}", date(2026, 11, 30 - ago), 1, 1, 0, 1, number, reasons)
+        for number in range(300)
+        for ago in range(7)
+    ]
+    running.services.overview.completeness = answering(days)  # type: ignore[method-assign]
+    whole = await (await running.signed_in(Role.OPERATOR)).get("/desk/completeness")
+    assert len(whole.content) <= 150 << 10
+    assert f"100 of {len(days)} rows" in whole.text
+    # The newest day, and on it what lacks most.
+    assert re.findall(r'data-label="Scope">([^<]+)<', whole.text) == [
+        f"s-{number}" for number in range(299, 199, -1)
+    ]
+    assert f"and {len(reasons) - 3} more" in whole.text
+    assert f"{sum(each.missing for each in days)} missing. The table" in whole.text
+
+    running.services.overview.completeness = answering(days[:7])  # type: ignore[method-assign]
+    one = await (await running.signed_in(Role.OPERATOR, scope.scope_id)).get("/desk/completeness")
+    assert len(re.findall("5 . <span", one.text)) == 7 * len(reasons)
+    assert "more</td>" not in one.text
 
 
 def answering(days: list[Day]) -> Any:

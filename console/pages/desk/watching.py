@@ -1,5 +1,7 @@
 """What operators look at: duties, completeness, and what operators did."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from litestar import Response, get
@@ -16,8 +18,21 @@ from policies.reasons import Reason
 from store.errors import Malformed
 from store.services.actions import STORE_WIDE
 from store.services.paging import Asked, Reader
+from store.tables.completeness import Day
 
 _DAYS: Final = (7, 14, 31)
+# Of the whole store: more rows, and more reasons in one, than somebody reads there; one scope has all of its own.
+_MOST_ROWS: Final = 100
+_MOST_REASONS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DayRow:
+    """A scope's day as the table has it: its reasons in words with their counts, and how many more there are."""
+
+    day: Day
+    reasons: Sequence[tuple[words.Words, int]]
+    more: int
 
 
 @get("/duties", guards=[operates()])
@@ -36,7 +51,9 @@ async def list_duties(request: AnyRequest) -> Response[Any]:
 async def show_completeness(request: AnyRequest) -> Response[Any]:
     """How much of what was observed is there, by day and scope."""
     span = _one_of(request, "days", _DAYS)
-    days, at = await services(request).overview.completeness(scope_id(request), span)
+    scope = scope_id(request)
+    days, at = await services(request).overview.completeness(scope, span)
+    rows = _rows(days, whole_store=scope is None)
     return page(
         request,
         "desk_completeness.html",
@@ -45,7 +62,8 @@ async def show_completeness(request: AnyRequest) -> Response[Any]:
         span=span,
         spans=_DAYS,
         picture=completeness_picture.drawn(days),
-        said={word: words.of(Reason(word)) for day in days for word in day.by_reason},
+        rows=rows,
+        most_reasons=_MOST_REASONS,
     )
 
 
@@ -62,6 +80,22 @@ async def list_actions(request: AnyRequest) -> Response[Any]:
 
 
 HANDLERS: Final = (list_duties, show_completeness, list_actions)
+
+
+def _rows(days: Sequence[Day], *, whole_store: bool) -> list[DayRow]:
+    """Return the rows of the table; where there are many, the newest days, and of each the scopes that lack most."""
+    shown = list(days)
+    if len(shown) > _MOST_ROWS:
+        shown = sorted(shown, key=lambda each: (-each.day.toordinal(), -each.missing, each.scope))[
+            :_MOST_ROWS
+        ]
+    return [_row(each, _MOST_REASONS if whole_store else len(each.by_reason)) for each in shown]
+
+
+def _row(day: Day, most: int) -> DayRow:
+    reasons = sorted(day.by_reason.items(), key=lambda each: (-each[1], each[0]))
+    named = [(words.of(Reason(word)), count) for word, count in reasons[:most]]
+    return DayRow(day, named, len(reasons[most:]))
 
 
 def _one_of(request: AnyRequest, name: str, offered: tuple[int, ...]) -> int:
