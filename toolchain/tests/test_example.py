@@ -206,7 +206,7 @@ def test_a_finished_run_that_is_run_again_does_nothing_and_says_the_same(alone, 
     again = run(tmp_path)
     assert again.stdout.replace(str(tmp_path), "") == printed.replace(str(folder), "")
     assert made(tmp_path) == made(folder)
-    for kind in ("receipt", "hook", "sent", "reserved"):
+    for kind in ("run", "receipt", "hook", "sent", "reserved"):
         assert len(lines(tmp_path, kind)) == len(lines(folder, kind)), kind
 
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from custody_toolchain.observing import Reporter
 from custody_toolchain.surface import PreDispatchRejected
@@ -21,6 +21,8 @@ from .observations import observations
 if TYPE_CHECKING:
     from custody_client import Custody
 
+_OBSERVED_S: Final = 10.0
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run both tasks; 0 if all that was promised is there, 1 if not, or if a request was refused."""
@@ -29,11 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     journal = Journal(folder / "run.jsonl")
     custody = _store(options)
-    # A store knows a run by its name for good; alone, the same name each time makes the same report.
-    wished = options.run or ("research-" + secrets.token_hex(4) if custody else "research-batch")
-    run = next(journal.all("run"), None) or wished
-    if run == wished:
-        journal.note("run", run)
+    run = _named(journal, options.run, stored=custody is not None)
     late = [add_a_tool] if options.late_tool else []
     try:
         return _played(folder, run, journal, custody, late)
@@ -44,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m research_batch", description=__doc__)
     parser.add_argument("--folder", type=Path, help="where it writes; one with a run.jsonl is gone on with")
-    parser.add_argument("--run", help="the run's name")
+    parser.add_argument("--run", help="the run's name, if it is not gone on with")
     parser.add_argument("--url", help="address of a Custody store; or CUSTODY_URL")
     parser.add_argument(
         "--key-file", type=Path, help="file of a runtime's key; or CUSTODY_KEY, CUSTODY_KEY_FILE"
@@ -65,6 +63,19 @@ def _store(options: argparse.Namespace) -> "Custody | None":
     named = key_file or os.environ.get("CUSTODY_KEY_FILE")
     key = Path(named).read_text(encoding="ascii").strip() if named else os.environ.get("CUSTODY_KEY", "")
     return Custody(url, key)
+
+
+def _named(journal: Journal, wished: str | None, *, stored: bool) -> str:
+    """Return the run's name: that of the run which is gone on with, or the wished one, or a usual one.
+
+    A store knows a run by its name for good; alone, the same name each time makes the same report.
+    """
+    known: str | None = next(journal.all("run"), None)
+    if known is not None:
+        return known
+    run = wished or ("research-" + secrets.token_hex(4) if stored else "research-batch")
+    journal.note("run", run)
+    return run
 
 
 def add_a_tool(request: dict[str, Any]) -> None:
@@ -95,7 +106,8 @@ def _played(
             print(f"refused before dispatch: {refused}, {refused.rejection.settlement}")
             return 1
         finally:
-            reporter.flush()
+            # What is printed is made of what was observed.
+            reporter.flush(_OBSERVED_S)
             if kept is not None and custody is not None:
                 kept.close()
                 custody.flush(5.0)
