@@ -85,9 +85,7 @@ class Writer:
     @classmethod
     def of(cls, settings: Settings, database: Database, keyring: Keyring, queue: Queue) -> Self:
         """Put a writer together."""
-        persister = Persister(
-            database, keyring, most_bytes=MAX_PART_BYTES, most_facts=settings.run_facts
-        )
+        persister = Persister(database, keyring, most_bytes=MAX_PART_BYTES, most_facts=settings.run_facts)
         batches = BatchWriter(persister, max_deliveries=settings.max_deliveries)
         return cls(
             queue, batches, Pace(settings.writer_batch, settings.reclaim_idle, settings.max_deliveries)
