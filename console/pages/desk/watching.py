@@ -18,7 +18,6 @@ from policies.reasons import Reason
 from store.errors import Malformed
 from store.services.actions import STORE_WIDE
 from store.services.paging import Asked, Reader
-from store.tables.completeness import Day
 
 _DAYS: Final = (7, 14, 31)
 # Of the whole store: more rows, and more reasons in one, than somebody reads there; one scope has all of its own.
@@ -30,7 +29,7 @@ _MOST_REASONS: Final = 3
 class DayRow:
     """A scope's day as the table has it: its reasons in words with their counts, and how many more there are."""
 
-    day: Day
+    day: Any
     reasons: Sequence[tuple[words.Words, int]]
     more: int
 
@@ -82,7 +81,7 @@ async def list_actions(request: AnyRequest) -> Response[Any]:
 HANDLERS: Final = (list_duties, show_completeness, list_actions)
 
 
-def _rows(days: Sequence[Day], *, whole_store: bool) -> list[DayRow]:
+def _rows(days: Sequence[Any], *, whole_store: bool) -> list[DayRow]:
     """Return the rows of the table; where there are many, the newest days, and of each the scopes that lack most."""
     shown = list(days)
     if len(shown) > _MOST_ROWS:
@@ -92,7 +91,7 @@ def _rows(days: Sequence[Day], *, whole_store: bool) -> list[DayRow]:
     return [_row(each, _MOST_REASONS if whole_store else len(each.by_reason)) for each in shown]
 
 
-def _row(day: Day, most: int) -> DayRow:
+def _row(day: Any, most: int) -> DayRow:
     reasons = sorted(day.by_reason.items(), key=lambda each: (-each[1], each[0]))
     named = [(words.of(Reason(word)), count) for word, count in reasons[:most]]
     return DayRow(day, named, len(reasons[most:]))
