@@ -144,4 +144,4 @@ class Host(RuleBasedStateMachine):
 
 
 TestHost = Host.TestCase
-TestHost.settings = settings(max_examples=100, stateful_step_count=15, deadline=None)
+TestHost.settings = settings(stateful_step_count=15)

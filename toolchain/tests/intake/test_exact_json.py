@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from custody_toolchain.intake.bounds import Limits
@@ -93,7 +93,6 @@ def test_what_json_does_not_say_clearly_is_refused_by_name(text, why):
     assert refused(text) is why
 
 
-@settings(deadline=None)
 @given(value=DEEP, most=st.integers(1, 12))
 def test_depth_is_counted_outside_of_strings_alone(value, most):
     text = json.dumps(value)
@@ -104,7 +103,6 @@ def test_depth_is_counted_outside_of_strings_alone(value, most):
         assert value_of(text, Limits(depth=most)) == value
 
 
-@settings(deadline=None)
 @given(value=st.lists(DEEP, max_size=3) | st.dictionaries(st.text(alphabet='}"\\', max_size=3), DEEP, max_size=3),
        after=st.text(alphabet='[]{}" ', max_size=8))  # fmt: skip
 def test_the_end_of_an_object_is_found_whatever_stands_in_its_strings(value, after):

@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from custody_toolchain.intake import Dialect, TextReader, permitting, read_markup, read_plan
@@ -14,8 +14,6 @@ MARKS = (
     "<tool_call>", "</tool_call>", "<function=f>", "</parameter>", "[TOOL_CALLS]", "<|python_tag|>", "<|eom_id|>", ";",
     "<|tool_call_end|>", "<|tool_calls_section_end|>", "```", "\n```\n", "</think>", "\\", '"', "{", "]", "\n", "> ",
 )  # fmt: skip
-# How long one takes says nothing on a machine that does other work.
-WITHOUT_HURRY = settings(deadline=None, max_examples=60)
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,30}", fullmatch=True)
 TEXTS = st.text(max_size=20) | st.lists(st.sampled_from(MARKS) | st.text(max_size=3), max_size=6).map("".join)
 # What a value may not hold that stands in the open, between the dialect's own marks.
@@ -42,7 +40,6 @@ JSON_CALLS = calls_of(VALUES, TEXTS)
 
 
 @pytest.mark.parametrize("word", ["hermes", "mistral", "llama", "kimi", "deepseek", "json-block"])
-@WITHOUT_HURRY
 @given(calls=JSON_CALLS, before=st.sampled_from(["", "Well.\n", "<think>Hm.</think>"]))
 def test_dialects_of_json_give_back_what_was_written(word, calls, before):
     before = "" if word == "json-block" else before
@@ -50,7 +47,6 @@ def test_dialects_of_json_give_back_what_was_written(word, calls, before):
     assert back(text, word) == calls
 
 
-@WITHOUT_HURRY
 @given(
     calls=calls_of(VALUES, KEYS),
     bars=st.sampled_from(["\uff5c", "|", "\u2016", "\uff5c\uff5c"]),
@@ -61,19 +57,16 @@ def test_dsml_gives_back_what_was_written_in_all_its_forms(calls, bars, space, w
     assert back(written.dsml(calls, bars=bars, space=space, wrapper=wrapper), "dsml") == calls
 
 
-@WITHOUT_HURRY
 @given(calls=calls_of(QWEN_TEXTS, KEYS))
 def test_xml_of_qwen_gives_back_texts(calls):
     assert back(written.qwen_xml(calls), "qwen-xml") == calls
 
 
-@WITHOUT_HURRY
 @given(calls=calls_of(VALUES, TEXTS))
 def test_mistral_by_name_gives_back_what_was_written(calls):
     assert back(written.mistral_named(calls), "mistral") == calls
 
 
-@WITHOUT_HURRY
 @given(calls=JSON_CALLS)
 def test_plans_give_back_what_was_written(calls):
     result = read_plan(written.plan(calls))
@@ -81,7 +74,6 @@ def test_plans_give_back_what_was_written(calls):
     assert [(one.name, one.arguments) for one in result.actions] == calls
 
 
-@WITHOUT_HURRY
 @given(
     calls=JSON_CALLS,
     cuts=st.lists(st.integers(0, 2000), max_size=5),
