@@ -63,18 +63,21 @@ SELECT count(*) AS facts, count(DISTINCT f.action) AS actions,
 FROM facts f
 WHERE f.scope_id = $1 AND f.run_uid = $2 AND ($3::text IS NULL OR f.action = $3)
 
--- name: met which of these attempts anything was told of, stored or missed; without a name, any attempt of the exchange; indexes attempts_pkey, parts_identity_once, gaps_named_once
+-- name: met which of these attempts anything was told of, stored or missed; without a name, any of the exchange: no id is below '' or above '~'; indexes attempts_pkey, parts_identity_once, gaps_named_once
 SELECT w.exchange, w.attempt
 FROM unnest($3::text[], $4::text[]) AS w (exchange, attempt)
 WHERE EXISTS (
         SELECT FROM attempts a
-        WHERE a.scope_id = $1 AND a.run_uid = $2 AND a.exchange = w.exchange AND (w.attempt IS NULL OR a.attempt = w.attempt))
+        WHERE a.scope_id = $1 AND a.run_uid = $2 AND a.exchange = w.exchange
+          AND a.attempt BETWEEN coalesce(w.attempt, '') AND coalesce(w.attempt, '~'))
    OR EXISTS (
         SELECT FROM parts p
-        WHERE p.scope_id = $1 AND p.run_uid = $2 AND p.exchange = w.exchange AND (w.attempt IS NULL OR p.attempt = w.attempt))
+        WHERE p.scope_id = $1 AND p.run_uid = $2 AND p.exchange = w.exchange
+          AND p.attempt BETWEEN coalesce(w.attempt, '') AND coalesce(w.attempt, '~'))
    OR EXISTS (
         SELECT FROM gaps g
-        WHERE g.scope_id = $1 AND g.run_uid = $2 AND g.exchange = w.exchange AND (w.attempt IS NULL OR g.attempt = w.attempt))
+        WHERE g.scope_id = $1 AND g.run_uid = $2 AND g.exchange = w.exchange
+          AND g.attempt BETWEEN coalesce(w.attempt, '') AND coalesce(w.attempt, '~'))
 
 -- name: over runs of a scope whose facts are over by an instant, and that nothing holds, those first that ended first; index fact_runs_by_end
 SELECT f.run_uid

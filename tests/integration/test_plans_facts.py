@@ -28,6 +28,14 @@ SELECT r.scope_id, r.run_uid, 200, now() + row_number() OVER () * interval '1 mi
 ANALYZE facts, fact_runs;
 """
 
+GAPS = """
+INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, exchange, attempt, kind, first_at, last_at)
+SELECT r.scope_id, r.run_uid, gen_random_uuid(), 'client', 'client_transport', 'g-' || n, 'a-1', 'logical-request',
+    now(), now()
+FROM runs r, generate_series(1, 200) AS n;
+ANALYZE gaps;
+"""
+
 
 @pytest.fixture
 async def seeded(database_url: str, keys_dir: Path) -> AsyncIterator[Seeded]:
@@ -54,11 +62,28 @@ async def test_whatever_the_lens_asks_reads_no_other_run(seeded: Seeded) -> None
     await reads(seeded, "actions", "facts_by_action", A_RUN, run, NIL, 51)
     await reads(seeded, "of_actions", "facts_by_action", A_RUN, run, ["a-0"])
     await reads(seeded, "unbound", "facts_by_type", A_RUN, run)
+    await reads(seeded, "counts", r"facts_\w+", A_RUN, run, None)
+    await reads(seeded, "counts", r"facts_\w+", A_RUN, run, "a-0")
 
 
 async def test_a_page_of_facts_reads_no_more_than_it_shows(seeded: Seeded) -> None:
     run = await run_of(seeded)
     await reads(seeded, "of_type", "facts_by_type", 11, run, "surface", NIL, None, None, 11)
+
+
+async def test_which_attempts_have_a_page_is_looked_up_one_by_one(seeded: Seeded) -> None:
+    exchange, attempt = await seeded.connection.fetchrow(
+        "SELECT exchange, attempt FROM parts WHERE run_uid = $1 LIMIT 1", run := await run_of(seeded)
+    )
+    asked = [exchange, exchange, "never"], [attempt, None, attempt]
+    await execute(seeded.url, GAPS)
+    plan = await seeded.plan(FACTS["met"], seeded.scope, run, *asked)
+    for index in ("attempts_pkey", "parts_identity_once", "gaps_named_once"):
+        keyed = r"Index Cond: \(.*exchange = w\.exchange.*attempt >= COALESCE.*attempt <= COALESCE"
+        assert re.search(rf"using {index} on .*\n.*{keyed}", plan), plan
+    assert most_rows(plan) <= len(asked[0]), plan
+    rows = await seeded.connection.fetch(FACTS["met"], seeded.scope, run, *asked)
+    assert [tuple(row) for row in rows] == [(exchange, attempt), (exchange, None)]
 
 
 async def test_which_facts_are_over_is_found_without_looking_at_those_that_are_not(seeded: Seeded) -> None:
