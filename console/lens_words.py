@@ -152,7 +152,11 @@ VERDICTS: Final[Mapping[Verdict, Said]] = MappingProxyType(
         Verdict.MISMATCH: Said(
             "Mismatch", "The tools are not those that were admitted: the request was refused.", "bad"
         ),
-        Verdict.CAPACITY: Said("No room", "There was too little room for tools that are required.", "warn"),
+        Verdict.CAPACITY: Said(
+            "No room",
+            "There was too little room for tools that are required: the request was refused.",
+            "warn",
+        ),
     }
 )
 ITEM_STATES: Final[Mapping[ItemState, Said]] = MappingProxyType(
