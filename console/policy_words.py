@@ -51,7 +51,7 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "limits.run_bytes": "Bytes in a run",
         "waiting.run_parts": "Parts of a run that may wait",
         "waiting.run_bytes": "Bytes of a run that may wait",
-        "waiting.run_notes": "States and gaps of a run that may wait",
+        "waiting.run_notes": "States, gaps and facts of a run that may wait",
         "waiting.parts": "Parts of the scope that may wait",
         "waiting.bytes": "Bytes of the scope that may wait",
         "share": "Share of the queue's free space that the scope may fill",
@@ -191,11 +191,13 @@ def _limit(read: Callable[[ScopePolicy], float], gaps: str) -> Callable[[ScopePo
     return effect
 
 
-def _waiting(read: Callable[[ScopePolicy], float]) -> Callable[[ScopePolicy, ScopePolicy], Effect]:
+def _waiting(
+    read: Callable[[ScopePolicy], float], beyond: str = "what finds no room is refused, and becomes a gap."
+) -> Callable[[ScopePolicy, ScopePolicy], Effect]:
     def effect(before: ScopePolicy, after: ScopePolicy) -> Effect:
         return Effect(
             _less(read(after), read(before)),
-            "For what is captured from then on: what finds no room is refused, and becomes a gap.",
+            f"For what is captured from then on: {beyond}",
             "What waits already is not refused, also where it is more than that.",
             _SAME,
         )
@@ -227,7 +229,10 @@ _EFFECTS: Final[Mapping[str, Callable[[ScopePolicy, ScopePolicy], Effect]]] = Ma
         ),
         "waiting.run_parts": _waiting(lambda policy: policy.run_limits.run_waiting_parts),
         "waiting.run_bytes": _waiting(lambda policy: policy.run_limits.run_waiting_bytes),
-        "waiting.run_notes": _waiting(lambda policy: policy.run_limits.run_waiting_notes),
+        "waiting.run_notes": _waiting(
+            lambda policy: policy.run_limits.run_waiting_notes,
+            "what finds no room is refused, and its runtime may tell it again.",
+        ),
         "waiting.parts": _waiting(lambda policy: policy.scope_limits.waiting_parts),
         "waiting.bytes": _waiting(lambda policy: policy.scope_limits.waiting_bytes),
         "share": _waiting(lambda policy: policy.scope_limits.share),

@@ -111,7 +111,7 @@ class _Gathered(Collector):
         sealed = GaugeMetricFamily(
             "custody_queue_bytes", "Sealed bytes that wait, rounded up to a power of two", labels=["shard"]
         )
-        notes = GaugeMetricFamily("custody_queue_notes", "States and gaps that wait", labels=["shard"])
+        notes = GaugeMetricFamily("custody_queue_notes", "States, gaps and facts that wait", labels=["shard"])
         oldest = GaugeMetricFamily(
             "custody_queue_oldest_seconds", "Age of what waits longest", labels=["shard"]
         )

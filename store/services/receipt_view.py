@@ -42,7 +42,7 @@ class FirstReceipt(ReceiptView, frozen=True, gc=False):
 
 
 class NoteView(msgspec.Struct, frozen=True, gc=False):
-    """The answer to an attempt state or a gap: whether the store will remember it, and if not, why not."""
+    """The answer to an attempt state, a gap or a fact: whether the store will remember it, and if not, why not."""
 
     type: str
     recorded: bool

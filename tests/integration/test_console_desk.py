@@ -520,6 +520,15 @@ def test_every_field_of_a_policy_says_for_whom_it_changes():
     assert changes(ScopePolicy(), ScopePolicy()) == []
 
 
+def test_what_finds_no_room_becomes_a_gap_where_it_is_a_part_and_else_is_told_again():
+    """A refused part leaves a gap; of what else is refused its runtime knows, and keeps it."""
+    told = changes(ScopePolicy(), ScopePolicy.from_document({"waiting": {"run_notes": 1, "run_parts": 1}}))
+    assert {each.field: "becomes a gap" in each.effect.onward for each in told} == {
+        "waiting.run_parts": True,
+        "waiting.run_notes": False,
+    }
+
+
 async def test_an_operator_of_the_whole_store_opens_every_page_or_is_led_to_choose_a_scope(running: Running):
     scope = await running.scope("one")
     theirs = (await running.key(Role.REVIEWER, scope.scope_id)).split("_")[2]

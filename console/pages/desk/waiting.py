@@ -27,7 +27,7 @@ class Waiting:
 
     @property
     def notes(self) -> int:
-        """Return how many states and gaps wait."""
+        """Return how many states, gaps and facts wait."""
         return sum(each.notes for each in self.shards)
 
 
