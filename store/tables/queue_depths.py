@@ -66,7 +66,7 @@ async def note(
 
 
 async def forget(connection: Connection) -> int:
-    """Remove what is older than a week; return how many minutes."""
+    """Remove what is older than a week, and than what its first hour is compared with; return how many minutes."""
     return len(await connection.fetch(_SQL["forget"]))
 
 

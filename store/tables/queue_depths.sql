@@ -4,8 +4,8 @@ VALUES (date_trunc('minute', now(), 'UTC'), $1, $2, $3, $4, $5, $6)
 ON CONFLICT ON CONSTRAINT queue_depths_pkey DO NOTHING
 RETURNING 1 AS one
 
--- name: forget what is older than a week
-DELETE FROM queue_depths WHERE minute < now() - interval '7 days' RETURNING 1 AS one
+-- name: forget what is older than a week, and than the minute with which the first hour of a week is compared
+DELETE FROM queue_depths WHERE minute < now() - interval '7 days 2 hours' RETURNING 1 AS one
 
 -- name: kept since when there is something, and what time it is
 SELECT now() AS now, (SELECT min(minute) FROM queue_depths) AS first

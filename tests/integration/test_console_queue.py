@@ -69,6 +69,16 @@ async def test_it_is_drawn_told_and_listed_and_the_window_is_in_the_address(
     assert " style=" not in shown
 
 
+async def test_since_when_something_was_refused_is_told_with_its_day_where_that_is_another(
+    running: Running, database_url: str
+):
+    await execute(database_url, NOTED, 1, 30)
+    await execute(database_url, NOTED, 3_000, 3_030)
+    shown = await page_of(running, "/desk/queue?window=7d")
+    days = re.findall("Capacity exceeded since ([0-9]{4}-[0-9]{2}-[0-9]{2}) [0-9]{2}:[0-9]{2}<", shown)
+    assert days
+
+
 async def test_what_was_refused_in_a_gap_is_told_beside_the_picture(running: Running, database_url: str):
     await execute(database_url, NOTED, 1, 30)
     await execute(

@@ -105,11 +105,22 @@ async def test_what_is_older_than_a_week_goes(database: Database, queue: Queue, 
     week = 7 * 24 * 60
     await noted(database_url, 1, 1)
     await noted(database_url, week - 5, week - 5)
-    await noted(database_url, week + 5, week + 104)
+    await noted(database_url, week + 125, week + 224)
 
     assert (await Depths(database, queue).run())["forgotten"] == 100
 
     assert await scalar(database_url, "SELECT count(*) FROM queue_depths") == 3
+
+
+async def test_of_a_week_it_is_known_what_was_refused_in_its_first_hour(
+    database: Database, queue: Queue, database_url: str, history: QueueHistory
+) -> None:
+    await noted(database_url, 1, 7 * 24 * 60 + 300)
+
+    await Depths(database, queue).run()
+
+    first, *_ = (await history.of(Window.WEEK)).points
+    assert first.refused is not None
 
 
 async def test_of_a_queue_that_does_not_answer_nothing_is_noted(
