@@ -115,7 +115,7 @@ class _Search:
         """Return where to go on behind a mark in the middle of a line: behind its batch, if there is a whole one."""
         end: int | None
         try:
-            end = _run(self._reading(), opening, self._families)
+            end = _run(self._reading(is_example=True), opening, self._families)
         except Refused:
             # The mark alone, as one speaks of it. Of very many of them no one looks for what they begin.
             self._failed += 1
@@ -133,8 +133,8 @@ class _Search:
             at = opening.end
         return None
 
-    def _reading(self) -> Reading:
-        return Reading(self._text, self._dialects, self._limits, self._types)
+    def _reading(self, *, is_example: bool = False) -> Reading:
+        return Reading(self._text, self._dialects, self._limits, self._types, is_example=is_example)
 
 
 def _families(dialects: frozenset[Dialect]) -> frozenset[str]:

@@ -8,6 +8,7 @@ from custody_toolchain.intake.call_objects import Stated, stated
 from custody_toolchain.intake.exact_json import (
     check_depth,
     check_values,
+    end_of,
     may_hold_halves,
     space_end,
     value_at,
@@ -24,10 +25,22 @@ _JSON: Final = "json"
 
 
 class Reading:
-    """A text, what is permitted in it, and the actions found so far. Places are offsets in code points."""
+    """A text, what is permitted in it, and the actions found so far. Places are offsets in code points.
 
-    def __init__(self, text: str, dialects: frozenset[Dialect], limits: Limits, types: Types) -> None:
+    `is_example`: what is read is one of maybe very many in the text, so that no look at it may go to the text's end.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        dialects: frozenset[Dialect],
+        limits: Limits,
+        types: Types,
+        *,
+        is_example: bool = False,
+    ) -> None:
         self.text, self.limits, self.types = text, limits, types
+        self._is_example = is_example
         self.hermes, self.qwen_xml = Dialect.HERMES in dialects, Dialect.QWEN_XML in dialects
         self.actions: list[Action] = []
         self._ids: set[str] = set()
@@ -61,13 +74,16 @@ class Reading:
             raise refused.within(Boundary.ARGUMENTS, call=len(self.actions)) from None
 
     def json_from(self, at: int) -> tuple[Any, int]:
-        """Return the JSON value that begins at a place, and where it ends.
+        """Return the object that begins at a place, and where it ends.
 
         For dialects in which nothing but JSON and marks follows: its depth is checked once, to the end of the text.
+        Of an example it is checked to its own end, which takes longer for each.
         """
         text, limits = self.text, self.limits
         try:
-            if not self._depth_checked:
+            if self._is_example:
+                end_of(text, at, limits)
+            elif not self._depth_checked:
                 check_depth(text[at:], limits.depth)
                 self._depth_checked = True
             value, end = value_at(text, at)
