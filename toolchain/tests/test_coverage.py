@@ -1,5 +1,8 @@
 """Read is not read whole: what was skipped, repeated, cut or changed is said, and never counted as read."""
 
+import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -264,8 +267,32 @@ def test_one_files_end_does_not_complete_another():
 def test_paths_are_normalised():
     ledger = Coverage("run-1")
     ledger.read(page(0, 100, path="/work//x/../a.txt"))
-    ledger.read(page(100, 100, of=200, path="/work/./a.txt"))
+    ledger.read(page(100, 100, of=200, path="//work/./a.txt"))
     assert [known.whole for known in ledger.files] == [True]
+
+
+def test_a_path_that_is_no_unicode_is_a_file_as_any():
+    ledger = Coverage("run-1")
+    ledger.read(page(0, 100, of=100, path="/work/\ud800.txt"))
+    ledger.read(page(0, 100, path="/work/\udcff.txt"))
+    assert [known.whole for known in ledger.files] == [True, False]
+
+
+def test_pages_that_threads_tell_of_at_once_are_counted_one_after_the_other():
+    draw = random.Random(7)
+    places = [[draw.randrange(10**6) for _ in range(1000)] for _ in range(4)]
+    ledger = Coverage("run-1", most_ranges=10_000)
+    wait = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda mine: [ledger.read(page(at, 5)) for at in mine], places))
+    finally:
+        sys.setswitchinterval(wait)
+    known = ledger.of("/work/a.txt")
+    assert known is not None
+    given = {byte for mine in places for at in mine for byte in range(at, at + 5)}
+    assert {byte for start, stop in known.ranges for byte in range(start, stop)} == given
 
 
 @pytest.mark.parametrize("same", ["1:7", None])

@@ -1,6 +1,7 @@
 """Which bytes of which file were seen, and what was odd about the way."""
 
 import secrets
+import threading
 from typing import Final
 
 import msgspec
@@ -188,7 +189,7 @@ class Coverage:
 
     Promised: bytes are only counted where a tool gave them; a file is whole only when its frontier from 0 reaches its
     end; less is claimed than was read where bounds are reached, never more. Not promised: that what was given was
-    looked at, or that a file stayed the same where nothing about its version is told.
+    looked at, or that a file stayed the same where nothing about its version is told. Pages may come from any thread.
     """
 
     def __init__(
@@ -203,6 +204,8 @@ class Coverage:
         self._files: list[_File] = []
         self._session = secrets.token_hex(4)
         self._pages = 0
+        # Tools that read at the same time tell of their pages from threads of their own.
+        self._lock = threading.Lock()
         self.files_dropped = 0
 
     @property
@@ -214,28 +217,32 @@ class Coverage:
         """Count one page. `file` names the file in facts (an id of the caller's); None: a name made of run and path."""
         if file is not None:
             checked_id(file, "a file's id")
-        known = self._file(page, file)
-        expected = known.expected
-        odd = known.take(page)
-        coverage = known.coverage()
-        self._pages += 1
-        number = self._pages
+        with self._lock:
+            known = self._file(page, file)
+            expected = known.expected
+            odd = known.take(page)
+            coverage = known.coverage()
+            self._pages += 1
+            number = self._pages
         self._guarded.tell(lambda: self._fact(coverage, page.action, number))
         return Reading(coverage, page.asked_size, page.size, _clamped(page), expected, odd)
 
     def offer(self, path: str, offset: int) -> None:
         """Note that some tool named this offset (a search that found something there): going there is no invention."""
-        (self._by_path.get(normalised(path)) or self._new(normalised(path), None)).tell(offset)
+        with self._lock:
+            (self._by_path.get(normalised(path)) or self._new(normalised(path), None)).tell(offset)
 
     def of(self, path: str) -> FileCoverage | None:
         """Return how much of a file was read; None if no page of it is known."""
-        known = self._by_path.get(normalised(path))
-        return known.coverage() if known is not None and known.pages else None
+        with self._lock:
+            known = self._by_path.get(normalised(path))
+            return known.coverage() if known is not None and known.pages else None
 
     @property
     def files(self) -> tuple[FileCoverage, ...]:
         """All files of which there is a page, each once, however many paths lead to it."""
-        return tuple(known.coverage() for known in self._files if known.pages)
+        with self._lock:
+            return tuple(known.coverage() for known in self._files if known.pages)
 
     def _file(self, page: Page, name: str | None) -> _File:
         """Find the file: by its id where one is told, else by its path."""

@@ -2,7 +2,6 @@
 
 import codecs
 import hashlib
-import os
 import posixpath
 from typing import Final
 
@@ -49,12 +48,15 @@ class Page(msgspec.Struct, frozen=True):
 
 def normalised(path: str) -> str:
     """Return a path without `.`, `..` and doubled slashes. Links are not followed and cases not folded: that is I/O."""
-    return posixpath.normpath(path)
+    plain = posixpath.normpath(path)
+    # POSIX lets two slashes at the beginning mean something else than one; no system that we know of makes use of it.
+    return plain[1:] if plain.startswith("//") else plain
 
 
 def file_id(run: str, path: str) -> str:
     """Return the id of a file in facts: it says neither its name nor that two runs read the same one."""
-    named = os.fsencode(run + normalised(path))
+    # Whatever a model asked for, half a surrogate pair too, has an id.
+    named = (run + normalised(path)).encode("utf-8", "surrogatepass")
     return f"file-{hashlib.sha256(named).hexdigest()[:32]}"
 
 
