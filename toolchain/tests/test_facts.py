@@ -99,3 +99,10 @@ def test_an_id_made_of_names_is_one_and_always_the_same(names):
     made = fact_id("stage", *names)
     assert is_id(made)
     assert made == fact_id("stage", *names)
+
+
+def test_ids_that_are_made_of_other_names_are_other_ids():
+    names = [("a.b",), ("a", "b"), ("a.b", "c", 1), ("a", "b.c", 1), ("a" * 200, "b"), ("a" * 200 + ".b",)]
+    made = [fact_id("stage", *each) for each in names]
+    assert len(set(made)) == len(names)
+    assert all(map(is_id, made))

@@ -303,13 +303,18 @@ def code_of(text: str | None) -> str | None:
 
 
 def fact_id(kind: str, *names: object) -> str:
-    """Make an id out of names, so that the same fact told again has the same id; what is too long or odd is hashed."""
-    joined = ".".join((kind, *map(str, names)))
-    if is_id(joined):
+    """Make an id out of names, so that the same fact told again has the same id, and no other fact has it.
+
+    Where joined names would be too long or odd, or could be those of others (`a.b` is also `a` and `b`), it is a hash.
+    """
+    told = [str(name) for name in names]
+    joined = ".".join((kind, *told))
+    if is_id(joined) and not any("." in name for name in told):
         return joined
     import hashlib  # noqa: PLC0415 - seldom needed
 
-    return f"{kind}.{hashlib.sha256(joined.encode('utf-8', 'replace')).hexdigest()[:40]}"
+    apart = msgspec.json.encode([name.encode("utf-8", "replace") for name in told])
+    return f"{kind}.{hashlib.sha256(apart).hexdigest()[:40]}"
 
 
 def now() -> datetime:
