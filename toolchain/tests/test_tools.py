@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 import threading
 from dataclasses import replace
 from types import MappingProxyType
@@ -438,6 +439,8 @@ def test_of_a_text_bytes_are_shown_and_said(runtime):
         ({"hold": lambda _: 1 / 0}, "hold_failed"),
         ({"hold": lambda _: {1: 2}}, "not_json"),
         ({"hold": lambda _: float("nan")}, "not_json"),
+        ({"hold": lambda _: {"name": "caf\udce9"}}, "not_json"),
+        ({"hold": lambda _: {"caf\udce9": 1}}, "not_json"),
         ({"project": lambda _: 1 / 0}, "project_failed"),
         ({"project": lambda _: "no projection"}, "project_failed"),
     ],
@@ -821,8 +824,20 @@ def test_both_entries_leave_the_same_receipt():
 def test_arguments_that_are_no_json_are_the_runtimes_own_mistake(runtime):
     loop: dict[str, Any] = {}
     loop["ticker"] = loop
-    for arguments in ({"ticker": object()}, loop, {"days": float("inf")}):
+    for arguments in ({"ticker": object()}, loop, {"days": float("inf")}, {"ticker": "\ud800"}):
         with pytest.raises(NotJson):
             taken(runtime, runtime.host(), TURN, action(arguments=arguments))
     assert runtime.calls == []
     assert not inspect.iscoroutinefunction(runtime.host().run)
+
+
+def test_what_is_said_to_the_model_can_be_written_down(runtime):
+    def execute(_):
+        raise ToolFailed("no_such_file", "caf\udce9 is not there")
+
+    outcome = taken(runtime, runtime.host(replace(runtime.tool(), execute=execute)), TURN, action())
+    assert json.loads(outcome.answer.text())["error"]["message"] == "caf? is not there"
+    runtime.output = {"rows": []}
+    remarking = runtime.host(after=[lambda seen: Project(seen.held, remarks=("caf\udce9",))])
+    told = json.loads(taken(runtime, remarking, TURN, action("a2")).answer.text())
+    assert told["remarks"] == ["caf?"]

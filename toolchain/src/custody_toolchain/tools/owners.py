@@ -15,8 +15,8 @@ MOST_SAID: Final = 512
 
 
 def said(text: object) -> str:
-    """Return what is said to the model, at most 512 characters of it."""
-    whole = text if isinstance(text, str) else ""
+    """Return what is said to the model, at most 512 characters of it, and `?` for what is no character."""
+    whole = text.encode("utf-8", "replace").decode() if isinstance(text, str) else ""
     return whole if len(whole) <= MOST_SAID else whole[: MOST_SAID - 1] + "…"
 
 

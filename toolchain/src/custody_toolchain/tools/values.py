@@ -11,7 +11,7 @@ MOST_DEPTH: Final = 128
 Json: TypeAlias = Any
 Frozen: TypeAlias = Any
 
-_SCALARS: Final = (str, int, bool, type(None))
+_SCALARS: Final = (int, bool, type(None))
 
 
 class NotJson(ValueError):
@@ -19,7 +19,7 @@ class NotJson(ValueError):
 
 
 def copied(value: object) -> Json:
-    """Return an own copy, of dicts and lists; NotJson for anything that JSON cannot say, NaN and infinity included."""
+    """Return an own copy, of dicts and lists; NotJson for what JSON cannot say, NaN and half a surrogate pair say."""
     return _copy(value, dict, list, ())
 
 
@@ -29,6 +29,8 @@ def frozen(value: object) -> Frozen:
 
 
 def _copy(value: object, mapping: Any, sequence: Any, within: tuple[int, ...]) -> Any:
+    if type(value) is str:
+        return _text(value)
     if type(value) in _SCALARS:
         return value
     if type(value) is float:
@@ -41,10 +43,23 @@ def _copy(value: object, mapping: Any, sequence: Any, within: tuple[int, ...]) -
     if isinstance(value, Mapping):
         if not all(type(key) is str for key in value):
             raise NotJson("the keys of an object are strings")
-        return mapping([(key, _copy(inner, mapping, sequence, within)) for key, inner in value.items()])
+        return mapping(
+            [(_text(key), _copy(inner, mapping, sequence, within)) for key, inner in value.items()]
+        )
     if isinstance(value, list | tuple):
         return sequence([_copy(inner, mapping, sequence, within) for inner in value])
     raise NotJson("only objects, arrays, strings, numbers, booleans and null are JSON")
+
+
+def _text(text: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise NotJson(
+                "half of a surrogate pair is no character, and no file or message can hold it"
+            ) from None
+    return text
 
 
 def same(one: object, other: object) -> bool:
