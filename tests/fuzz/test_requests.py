@@ -68,6 +68,8 @@ def _like(schema: Schema, components: Schema, depth: int) -> st.SearchStrategy[A
     if form == "object":
         return _object(schema, components, depth)
     if form == "array":
+        if places := schema.get("prefixItems"):
+            return st.tuples(*(like(each, components, depth + 1) for each in places)).map(list)
         return st.lists(like(schema.get("items", {}), components, depth + 1), max_size=4)
     return SIMPLE.get(str(form), JSON_VALUES)
 

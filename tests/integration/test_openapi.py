@@ -206,9 +206,9 @@ async def captured(way: Journey, runtime: Capturing) -> None:
         ["gap", {"session": "s-1", "sequences": "3-4", "reason": "client_queue_full"}],
         ["verse", {}],
     )
-    told = {"dispatch": "dispatched", "settlement": "completed", "refs": ["trace-1"]}
+    state = {"dispatch": "dispatched", "settlement": "completed", "refs": ["trace-1"]}
     await way.client.put(
-        f"/v1/runs/{runtime.run}/exchanges/x-1/attempts/a-1", json=told, headers=runtime.headers()
+        f"/v1/runs/{runtime.run}/exchanges/x-1/attempts/a-1", json=state, headers=runtime.headers()
     )
     losses = {"gaps": [{"session": "s-1", "sequences": "5", "reason": "not_observed"}]}
     await way.client.post(f"/v1/runs/{runtime.run}/gaps", json=losses, headers=runtime.headers())

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from policies.capacity import Use, Waiting, admit_note, admit_part
 from policies.decisions import Refuse
 from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from policies.reasons import Reason
-from store.queue import Entry, PartFrame, Queue, RunKey
+from store.queue import Entry, NoteFrame, PartFrame, Queue, RunKey
 from tests.support.queue_frames import FAR, fact, gap, open_run, part, state
 
 # Small enough that a few steps reach every bound, from every side.
@@ -81,7 +81,8 @@ frames = st.tuples(
     st.sampled_from([50, 100, 150]),
     st.sampled_from([None, ("s", 1), ("s", 3)]),
 )
-notes = st.tuples(st.sampled_from(KEYS), st.sampled_from(["state", "gap", "fact"]))
+NOTES: dict[str, Callable[[RunKey], NoteFrame]] = {"state": state, "gap": gap, "fact": fact}
+notes = st.tuples(st.sampled_from(KEYS), st.sampled_from(sorted(NOTES)))
 
 
 class Machine(RuleBasedStateMachine):
@@ -124,7 +125,7 @@ class Machine(RuleBasedStateMachine):
     def append(self, wanted: list[Any]) -> None:
         made = [
             part(w[0], w[1], exact=w[2], sealed=w[3], session=w[4] and w[4][0], sequence=w[4] and w[4][1])
-            if len(w) == 5 else {"state": state, "gap": gap, "fact": fact}[w[1]](w[0])
+            if len(w) == 5 else NOTES[w[1]](w[0])
             for w in wanted
         ]  # fmt: skip
         answers = self.do(self.queue.append(made))
