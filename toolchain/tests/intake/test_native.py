@@ -1,6 +1,7 @@
 """Providers' own calls, whole and in chunks: which are read, which are refused by name, what is kept beside them."""
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -659,6 +660,85 @@ def test_bounds_hold_for_calls_and_for_their_bytes():
         reader.feed(chunk)
     assert why(reader.end())[0] is Why.TOO_MANY_BYTES
     assert sum(len(one) for call in reader._draft.calls for one in call.pieces) <= 1000
+
+
+def in_chat(one: dict[str, Any]) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"tool_calls": [one]}}]}
+
+
+def opened(index: int) -> dict[str, Any]:
+    tool = {"toolUseId": f"id-{index}", "name": "find"}
+    return {"contentBlockStart": {"contentBlockIndex": index, "start": {"toolUse": tool}}}
+
+
+def filled(index: int) -> dict[str, Any]:
+    delta = {"toolUse": {"input": {"text": "x" * 1000}}}
+    return {"contentBlockDelta": {"contentBlockIndex": index, "delta": delta}}
+
+
+ENDLESS: dict[str, tuple[str, Callable[[int], list[Any]]]] = {
+    "nothing again and again": ("chat.completions", lambda _: [in_chat(later(""))]),
+    "what comes along": ("chat.completions", lambda at: [in_chat(later("", **{f"key-{at}": "x" * 1000}))]),
+    "choices that end": (
+        "chat.completions",
+        lambda at: [{"choices": [{"index": at, "finish_reason": "x" * 96}]}],
+    ),
+    "choices that decline": (
+        "chat.completions",
+        lambda at: [{"choices": [{"index": at, "delta": {"refusal": "no"}}]}],
+    ),
+    "blocks": (
+        "anthropic.messages",
+        lambda at: [{"type": "content_block_start", "index": at, "content_block": {"type": "thinking"}}],
+    ),
+    "objects": ("bedrock.converse", lambda at: [opened(at), filled(at)]),
+    "ids": ("chat.completions", lambda at: [in_chat(piece("{}", index=at + 1, id=f"{at}" * 1000))]),
+}
+
+
+@pytest.mark.parametrize("named", ENDLESS)
+def test_a_stream_that_never_ends_is_held_up_to_a_bound(named):
+    api, chunks = ENDLESS[named]
+    reader = StreamReader(api, permitting(limits=Limits(text_bytes=20_000, actions=1 << 20)))
+    if api == "chat.completions":
+        reader.feed(in_chat(piece("{")))
+
+    def feed(first: int, last: int) -> None:
+        for at in range(first, last):
+            for chunk in chunks(at):
+                reader.feed(chunk)
+
+    feed(0, 1000)
+    tracemalloc.start()
+    try:
+        feed(1000, 6000)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 20_000
+
+
+def test_what_came_along_again_and_again_counts_once():
+    reader = StreamReader("chat.completions", permitting(limits=Limits(text_bytes=1000)))
+    extra = {"extra_content": {"google": {"thought_signature": "s" * 100}}}
+    for one in [piece("{", **extra), *[later("", **extra)] * 100, later("}")]:
+        reader.feed(in_chat(one))
+    assert reader.end(ended=True).actions[0].opaque == extra
+
+
+def test_an_answer_that_is_still_being_made_is_cut():
+    for status in ("queued", "in_progress"):
+        body = {**WHOLE["responses"], "status": status}
+        assert why(read_answer("responses", body))[0] is Why.CUT
+
+
+def test_an_object_that_cannot_say_what_it_is_is_no_answer():
+    class Broken:
+        def model_dump(self, **_: Any) -> dict[str, Any]:
+            raise AttributeError("it was never built")
+
+    assert why(read_answer("chat.completions", Broken()))[0] is Why.UNKNOWN_SHAPE
+    assert why(read_stream("chat.completions", [Broken()]))[0] is Why.UNKNOWN_SHAPE
 
 
 def test_what_the_provider_said_is_kept_beside_a_refusal():

@@ -163,5 +163,5 @@ def _dumped(given: object) -> object:
         raise Refused(Why.UNKNOWN_SHAPE, Boundary.ANSWER)
     try:
         return dump(mode="json", by_alias=True, exclude_unset=True)
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001 - whatever an SDK's object raises, it says nothing that could be read
         raise Refused(Why.UNKNOWN_SHAPE, Boundary.ANSWER) from None

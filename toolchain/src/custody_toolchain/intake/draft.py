@@ -9,6 +9,7 @@ from custody_toolchain.intake.words import Boundary, Why
 
 _NO_IDS: Final = frozenset({"null", "None"})
 _LONGEST: Final = 256
+_ENTRY: Final = 64  # about what it takes to keep a block or a choice in mind of which nothing else is held
 
 
 class CallDraft:
@@ -68,6 +69,7 @@ class AnswerDraft:
             raise Refused(Why.NAME_MISSING, Boundary.CALL)
         if call_id is not None and self.known((choice, "id", call_id)) is not None:
             raise Refused(Why.ID_REPEATED, Boundary.CALL)
+        self._grow(len(named) + len(call_id or ""))
         call = self.call(key, choice)
         call.name, call.call_id = named, call_id
         if call_id is not None:
@@ -97,7 +99,7 @@ class AnswerDraft:
             return
         if not isinstance(text, str):
             raise Refused(Why.WRONG_TYPE, Boundary.TEXT)
-        self._grow(len(text) + 1)
+        self._grow(len(text) + (1 if choice in self.texts else _ENTRY))
         said = self.texts.setdefault(choice, [])
         if said and block != self._blocks.get(choice):
             said.append("\n")
@@ -106,13 +108,42 @@ class AnswerDraft:
 
     def add(self, call: CallDraft, piece: str) -> None:
         """Add a piece of a call's arguments."""
-        self._grow(len(piece))
-        call.pieces.append(piece)
+        if piece:
+            self._grow(len(piece))
+            call.pieces.append(piece)
+
+    def give(self, call: CallDraft, arguments: object) -> None:
+        """Take a call's arguments as the object that they came as."""
+        self._grow(_weight(arguments))
+        call.arguments = arguments
+
+    def keep(self, call: CallDraft, along: Mapping[str, Any]) -> None:
+        """Keep what came along with a call; of what came under the same key before, this takes the place."""
+        for key, value in along.items():
+            before = _weight(call.opaque[key]) if key in call.opaque else -len(str(key))
+            self._grow(max(0, _weight(value) - before))
+            call.opaque[key] = value
+
+    def open(self, block: object) -> bool:
+        """Take down that a block has begun; False if it has already."""
+        if block in self.opened:
+            return False
+        self._grow(_ENTRY)
+        self.opened.add(block)
+        return True
 
     def finish(self, reason: object, choice: int = 0) -> None:
         """Take the provider's word for why the model stopped; the last one counts."""
         if reason is not None and reason != "":
+            if choice not in self.finishes:
+                self._grow(_ENTRY)
             self.finishes[choice] = str(reason)[:96]
+
+    def declined(self, choice: int = 0) -> None:
+        """Take down that the model refused: what it says then is no plan."""
+        if choice not in self.refused_by_model:
+            self._grow(_ENTRY)
+            self.refused_by_model.add(choice)
 
     def head(self, response_id: object, model: object) -> None:
         """Take the answer's id and the model's name, the first of each."""
@@ -131,6 +162,22 @@ class AnswerDraft:
         self._size += characters
         if self._size > self.limits.text_bytes:
             raise Refused(Why.TOO_MANY_BYTES, Boundary.ANSWER, length=self._size)
+
+
+def _weight(value: object) -> int:
+    """Return about how many characters a decoded value holds: no more than its JSON has."""
+    weight, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        weight += 1
+        if isinstance(one, str | bytes):
+            weight += len(one)
+        elif isinstance(one, Mapping):
+            weight += sum(len(key) for key in one if isinstance(key, str))
+            waiting.extend(one.values())
+        elif isinstance(one, list | tuple):
+            waiting.extend(one)
+    return weight
 
 
 def short(value: object) -> str | None:

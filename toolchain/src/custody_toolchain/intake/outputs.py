@@ -125,7 +125,7 @@ def _items(draft: AnswerDraft, output: _Output) -> None:
                 draft.say(item.text, choice.index, place)
                 draft.text_cut = draft.text_cut or item.cut is not UNSET
             elif item.type == "refusal":
-                draft.refused_by_model.add(choice.index)
+                draft.declined(choice.index)
             elif item.type == "tool_call" and item.origin == "structured":
                 _call(draft, item, choice.index)
 
@@ -133,7 +133,7 @@ def _items(draft: AnswerDraft, output: _Output) -> None:
 def _call(draft: AnswerDraft, item: _Item, choice: int) -> None:
     call = draft.call(len(draft.calls), choice)
     call.call_id, call.item_id, call.name = item.id, item.item_id, item.name
-    call.opaque = dict(item.opaque)
+    draft.keep(call, item.opaque)
     if item.arguments is None:
         raise Refused(Why.UNKNOWN_SHAPE, Boundary.CALL).within(Boundary.CALL, call=call.ordinal)
     draft.add(call, item.arguments.raw)

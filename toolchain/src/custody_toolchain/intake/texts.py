@@ -68,6 +68,8 @@ class TextReader:
 
     def feed(self, piece: str | bytes) -> None:
         """Take the next piece."""
+        if not piece:
+            return
         self._size += len(piece)
         if self._size > self._options.limits.text_bytes:
             return

@@ -70,10 +70,9 @@ def take_piece(
         call = _begun(draft, piece, function, choice, needs_id=needs_id, streamed=streamed)
         call.is_text = inside == "custom"
     _arguments(draft, call, function.get("input" if call.is_text else "arguments"))
-    call.opaque |= {key: value for key, value in piece.items() if key not in _KNOWN and value is not None}
-    call.opaque |= {
-        key: value for key, value in function.items() if key not in _KNOWN_INSIDE and value is not None
-    }
+    draft.keep(call, {key: value for key, value in piece.items() if key not in _KNOWN and value is not None})
+    inner = {key: value for key, value in function.items() if key not in _KNOWN_INSIDE and value is not None}
+    draft.keep(call, inner)
 
 
 def _found(draft: AnswerDraft, piece: Event, function: Event, choice: int) -> CallDraft | None:
@@ -123,7 +122,7 @@ def _arguments(draft: AnswerDraft, call: CallDraft, piece: object) -> None:
         draft.add(call, piece)
     elif isinstance(piece, Mapping) and call.arguments is None and not call.is_text:
         draft.notes["arguments-object"] = None
-        call.arguments = piece
+        draft.give(call, piece)
     else:
         why = Why.ARGUMENTS_CONFLICT if isinstance(piece, Mapping) else Why.WRONG_TYPE
         raise of(call, why, Boundary.ARGUMENTS)
@@ -155,7 +154,7 @@ def _content(draft: AnswerDraft, message: Event, choice: int) -> None:
     else:
         draft.say(content, choice)
     if message.get("refusal"):
-        draft.refused_by_model.add(choice)
+        draft.declined(choice)
 
 
 def _head(draft: AnswerDraft, event: Event) -> None:

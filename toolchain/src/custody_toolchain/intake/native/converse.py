@@ -67,16 +67,15 @@ def _take(draft: AnswerDraft, kind: str, value: Event) -> None:
 
 
 def _tool(draft: AnswerDraft, at: int, tool: Event, *, streamed: bool) -> None:
-    if at in draft.opened:
+    if not draft.open(at):
         raise Refused(Why.INDEX_REUSED, Boundary.CALL)
-    draft.opened.add(at)
     if tool.get("type") == _SERVER:
         return
     call = draft.begin(at, tool.get("name"), required_id(tool, "toolUseId"))
     call.cut = streamed  # until it is closed
     if not streamed:
-        call.arguments = tool.get("input")
-    call.opaque = {key: value for key, value in tool.items() if key not in _KNOWN and value is not None}
+        draft.give(call, tool.get("input"))
+    draft.keep(call, {key: value for key, value in tool.items() if key not in _KNOWN and value is not None})
 
 
 def _delta(draft: AnswerDraft, at: int, delta: Event) -> None:
@@ -93,6 +92,6 @@ def _delta(draft: AnswerDraft, at: int, delta: Event) -> None:
     if isinstance(piece, str):
         draft.add(call, piece)
     elif isinstance(piece, Mapping) and call.arguments is None and not call.pieces:
-        call.arguments = piece
+        draft.give(call, piece)
     elif piece is not None:
         raise of(call, Why.WRONG_TYPE, Boundary.ARGUMENTS)

@@ -56,7 +56,9 @@ def _call(draft: AnswerDraft, part: Event, function: Event, choice: int) -> None
         raise Refused(Why.PARTIAL_ARGUMENTS, Boundary.ARGUMENTS)
     call_id, arguments = given_id(function.get("id")), mapping(function.get("args"), Boundary.ARGUMENTS)
     call = draft.begin((choice, "last"), function.get("name"), call_id, choice)
-    call.arguments = arguments
-    call.opaque = {key: value for key, value in function.items() if key not in _KNOWN and value is not None}
+    draft.give(call, arguments)
+    draft.keep(
+        call, {key: value for key, value in function.items() if key not in _KNOWN and value is not None}
+    )
     if part.get("thoughtSignature") is not None:
-        call.opaque["thoughtSignature"] = part["thoughtSignature"]
+        draft.keep(call, {"thoughtSignature": part["thoughtSignature"]})

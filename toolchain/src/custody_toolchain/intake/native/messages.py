@@ -53,9 +53,8 @@ def chunk(draft: AnswerDraft, event: Event) -> None:
 
 
 def _block(draft: AnswerDraft, at: int, block: Event) -> None:
-    if at in draft.opened:
+    if not draft.open(at):
         raise Refused(Why.INDEX_REUSED, Boundary.CALL)
-    draft.opened.add(at)
     kind = block.get("type")
     if kind == "text":
         draft.say(block.get("text"), block=at)
@@ -68,8 +67,8 @@ def _tool_use(draft: AnswerDraft, at: int, block: Event) -> None:
     call.cut = True  # until it is closed
     initial = block.get("input")
     if initial:  # mostly an empty object at the head of a block that is filled afterwards
-        call.arguments = initial
-    call.opaque = {key: value for key, value in block.items() if key not in _KNOWN and value is not None}
+        draft.give(call, initial)
+    draft.keep(call, {key: value for key, value in block.items() if key not in _KNOWN and value is not None})
 
 
 def _delta(draft: AnswerDraft, at: int, delta: Event) -> None:

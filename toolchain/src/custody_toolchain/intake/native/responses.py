@@ -32,6 +32,8 @@ _BEGINNINGS: Final = frozenset({"response.created", "response.in_progress", "res
 _ENDS: Final = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
 )
+# An answer that is made in the background and was asked for too early: more may come.
+_UNDER_WAY: Final = ("queued", "in_progress")
 _DELTAS: Final = frozenset(
     {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
 )
@@ -44,6 +46,8 @@ _DONES: Final = {
 def whole(draft: AnswerDraft, body: Event) -> None:
     """Take an answer that did not stream."""
     draft.recognised = isinstance(body.get("output"), list | tuple)
+    if body.get("status") in _UNDER_WAY:
+        raise Refused(Why.CUT, Boundary.ANSWER)
     _response(draft, body)
     draft.terminal = True
 
@@ -68,9 +72,9 @@ def chunk(draft: AnswerDraft, event: Event) -> None:
         _settle(draft, _opened(draft, event), event.get(_DONES[kind]))
     elif kind == "response.output_text.delta":
         draft.say(event.get("delta"), block=(event.get("output_index"), event.get("content_index")))
-        draft.opened.add(_DELTAS)
+        draft.open(_DELTAS)
     elif kind == "response.refusal.delta":
-        draft.refused_by_model.add(0)
+        draft.declined()
     elif kind == "error" or event.get("error"):
         draft.failed = True
 
@@ -96,15 +100,14 @@ def _item(draft: AnswerDraft, at: int, item: Event, *, done: bool) -> None:
 
 def _message(draft: AnswerDraft, at: int, item: Event) -> None:
     """Take a message that is sent whole, once: in its own event, or with the response."""
-    if (at, "message") in draft.opened:
+    if not draft.open((at, "message")):
         return
-    draft.opened.add((at, "message"))
     for nth, part in enumerate(listed(item.get("content"))):
         said = mapping(part)
         if said.get("type") == "output_text":
             draft.say(said.get("text"), block=(at, nth))
         elif said.get("type") == "refusal":
-            draft.refused_by_model.add(0)
+            draft.declined()
 
 
 def _call(draft: AnswerDraft, at: int, item: Event, kind: str, *, done: bool) -> None:
@@ -125,7 +128,7 @@ def _begun(draft: AnswerDraft, at: int, item: Event, kind: str) -> CallDraft:
     call = draft.begin(at, name, required_id(item, "call_id"))
     call.item_id = short(item.get("id"))
     call.is_text, call.cut = kind == "custom_tool_call", True
-    call.opaque = {key: value for key, value in item.items() if key not in _KNOWN and value is not None}
+    draft.keep(call, {key: value for key, value in item.items() if key not in _KNOWN and value is not None})
     return call
 
 
@@ -158,6 +161,8 @@ def _settle(draft: AnswerDraft, call: CallDraft, given: object) -> None:
     elif isinstance(given, Mapping):
         if call.pieces or (call.arguments is not None and call.arguments != given):
             raise of(call, Why.ARGUMENTS_CONFLICT, Boundary.ARGUMENTS)
-        call.arguments, call.cut = given, False
+        if call.arguments is None:
+            draft.give(call, given)
+        call.cut = False
     elif given is not None:
         raise of(call, Why.WRONG_TYPE, Boundary.ARGUMENTS)
