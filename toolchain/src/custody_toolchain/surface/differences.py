@@ -1,7 +1,8 @@
 """How tools differ from those that were admitted, each difference by its exact name and place."""
 
+import json
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -17,17 +18,21 @@ MOST_PLACES: Final = 64
 def differences(admitted: Sequence[Descriptor], presented: Sequence[Descriptor]) -> list[Difference]:
     """Return all differences; none exactly where both are the same. Of one tool, at most 64 places are named."""
     before, after = _keyed(admitted), _keyed(presented)
-    added = [key for key in after if key not in before]
+    added = {key: None for key in after if key not in before}
     pairs = {key: key for key in before if key in after}
     found: list[Difference] = []
+    # By content, so that very many that went and came are not all held against each other.
+    alike: defaultdict[str | None, deque[Key]] = defaultdict(deque)
+    for key in added:
+        alike[_but_name(after[key])].append(key)
+    alike.pop(None, None)
     for key in (key for key in before if key not in after):
-        renamed = next((new for new in added if _same_but_name(before[key], after[new])), None)
-        if renamed is None:
-            found.append(Difference(Change.REMOVED, key[0]))
-        else:
-            added.remove(renamed)
-            pairs[key] = renamed
+        if candidates := alike.get(_but_name(before[key])):
+            renamed = pairs[key] = candidates.popleft()
+            del added[renamed]
             found.append(Difference(Change.RENAMED, key[0], now=renamed[0]))
+        else:
+            found.append(Difference(Change.REMOVED, key[0]))
     found += [Difference(Change.ADDED, key[0]) for key in added]
     for key in before:
         if key in pairs:
@@ -51,14 +56,13 @@ def _keyed(descriptors: Sequence[Descriptor]) -> dict[Key, Descriptor]:
     return keyed
 
 
-def _same_but_name(one: Descriptor, other: Descriptor) -> bool:
-    if one.form.keys() != other.form.keys():
-        return False
-    return all(
-        next(unlike(value, other.form[key], ""), None) is None
-        for key, value in one.form.items()
-        if key != "name"
-    )
+def _but_name(descriptor: Descriptor) -> str | None:
+    """Return a text that is the same for what is the same but for its name; None where something is no JSON."""
+    form = {key: value for key, value in descriptor.form.items() if key != "name"}
+    try:
+        return json.dumps(form, sort_keys=True)
+    except TypeError:
+        return None
 
 
 def _in_one(before: Descriptor, after: Descriptor) -> Iterator[Difference]:
