@@ -1,5 +1,7 @@
 """A view leaves out; whatever it keeps is as held."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,3 +154,16 @@ def test_no_view_says_what_is_not_held_there(held, view):
     except Altered:
         return
     assert set(leaves(view)) <= set(leaves(held))
+
+
+def test_a_cut_in_each_of_very_many_rows_takes_time_in_proportion():
+    def seconds(rows):
+        held = [{"text": f"number {at}"} for at in range(rows)]
+        view = [{"text": row["text"][:3]} for row in held]
+        began = time.thread_time()
+        narrowed(held, view, cut={f"/{at}/text": (0, 3) for at in range(rows)}, rows="")
+        return time.thread_time() - began
+
+    # What is linear takes 16 times as long for the second, what is not 256 times.
+    small = min(seconds(1000) for _ in range(3))
+    assert seconds(16_000) < 16 * 4 * small + 0.1

@@ -26,6 +26,8 @@ class Narrowing:
     def __init__(self, cut: Mapping[str, tuple[int, int] | None], rows: str | None) -> None:
         self._cut = dict(cut)
         self._rows = rows
+        # The cuts that were found in the view, oldest first.
+        self._used: list[str] = []
         self.kept: list[int] = []
         self.of_rows: int | None = None
         self.shown: list[tuple[int, int, int]] = []
@@ -34,7 +36,7 @@ class Narrowing:
         """Raise Altered unless the view only leaves out."""
         if not self._within(held, view, ""):
             raise Altered("a view alters or adds to the held result")
-        if self._cut:
+        if len(self._used) < len(self._cut):
             raise Altered("a cut is declared for what is no string of the view")
 
     def _within(self, held: Frozen, view: Frozen, at: str) -> bool:
@@ -75,10 +77,11 @@ class Narrowing:
 
     def _fits(self, held: Frozen, view: Frozen, at: str) -> bool:
         """Try; what a vain try noted is forgotten."""
-        before = dict(self._cut), list(self.shown), list(self.kept), self.of_rows
+        used, shown, rows = len(self._used), len(self.shown), (self.kept, self.of_rows)
         if self._within(held, view, at):
             return True
-        self._cut, self.shown, self.kept, self.of_rows = before
+        del self._used[used:], self.shown[shown:]
+        self.kept, self.of_rows = rows
         return False
 
     def _is_cut(self, held: Frozen, view: Frozen, at: str) -> bool:
@@ -86,13 +89,13 @@ class Narrowing:
             return False
         part = self._cut[at]
         if part is None:
-            del self._cut[at]
+            self._used.append(at)
             return view in held
         start, stop = part
         whole = held.encode("utf-8", "surrogatepass")
         if not 0 <= start <= stop <= len(whole) or whole[start:stop] != view.encode("utf-8", "surrogatepass"):
             return False
-        del self._cut[at]
+        self._used.append(at)
         self.shown.append((start, stop, len(whole)))
         return True
 
