@@ -1,6 +1,7 @@
 """Commands: which were run, by which build, on which inputs, and which are not run again unchanged."""
 
 import hashlib
+import json
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -197,5 +198,6 @@ def _hashes(paths: tuple[str, ...]) -> dict[str, str | None]:
 
 
 def _fingerprint(command: Command, inputs: dict[str, str | None]) -> str:
-    told = msgspec.json.encode([command.argv, str(Path(command.cwd).absolute()), sorted(inputs.items())])
-    return hashlib.sha256(told).hexdigest()
+    # Not by msgspec: a file's name need not be Unicode, and Python has half a surrogate pair for what is none in it.
+    told = json.dumps([command.argv, str(Path(command.cwd).absolute()), sorted(inputs.items())])
+    return hashlib.sha256(told.encode()).hexdigest()
