@@ -363,3 +363,11 @@ def test_the_runtimes_own_numbers_are_taken(lineage):
     assert lineage.prepare("call-2", [tool(text)], request=2).submitted() == 2
     assert [each.request for each in lineage.occurrences("a1")] == [2, 8, 9]
     assert Lineage(RUN, first_request=5).prepare("call-5", []).submitted() == 5
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_request_has_a_number_that_a_fact_can_name(lineage, number):
+    with pytest.raises(ValueError, match="count from 1"):
+        lineage.prepare("call-1", [], request=number)
+    with pytest.raises(ValueError, match="count from 1"):
+        Lineage(RUN, first_request=number)

@@ -86,7 +86,7 @@ class Lineage:
     ) -> None:
         self.run = checked_id(run, "a run's id")
         self._report = report
-        self._next_request = first_request
+        self._next_request = _numbered(first_request)
         self._book = Book(most_actions)
         self._pins = Pins(most_texts, most_text_bytes)
         self._memory = Memory(most_occurrences)
@@ -152,6 +152,8 @@ class Lineage:
         counted.
         """
         checked_id(exchange, "an exchange's id")
+        if request is not None:
+            _numbered(request)
         if isinstance(messages, str):
             messages = (messages,)
         if isinstance(messages, bytes) or not isinstance(messages, Sequence):
@@ -282,6 +284,13 @@ def _seen_as(form: Form, carried: tuple[Carried, ...]) -> tuple[Carried, ...]:
         msgspec.structs.replace(each, view=View(form, source_whole=each.view.source_whole))
         for each in carried
     )
+
+
+def _numbered(request: int) -> int:
+    """Return a number of a request; no fact could name another."""
+    if request < 1:
+        raise ValueError("requests of a run count from 1")
+    return request
 
 
 def _named(attempt: str | None) -> tuple[str, ...]:
