@@ -96,3 +96,17 @@ def test_a_forked_process_has_lines_of_its_own():
     go_on.set()
     assert os.waitstatus_to_exitcode(status) == 0
     assert reporter.close(WAIT_S)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_after_the_end_a_forked_process_takes_nothing_either():
+    got: list[Fact] = []
+    reporter = Reporter(got.append)
+    reporter.close()
+    child = os.fork()
+    if child == 0:
+        reporter.report(fact())
+        reporter.flush(WAIT_S)
+        os._exit(0 if got == [] and reporter.dropped == 1 else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0

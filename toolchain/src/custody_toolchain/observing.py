@@ -46,6 +46,7 @@ class Reporter:
         self._most_waiting = most_waiting
         self._lines = [_Line(observer, most_waiting) for observer in observers]
         self._process = os.getpid()
+        self._closed = False
         self.malformed = 0
 
     def report(self, fact: Fact) -> None:
@@ -63,6 +64,8 @@ class Reporter:
         if self._process != os.getpid():
             self._lines = [_Line(observer, self._most_waiting) for observer in self._observers]
             self._process = os.getpid()
+            if self._closed:
+                self.close()
         return self._lines
 
     @property
@@ -83,6 +86,7 @@ class Reporter:
 
     def close(self, within_s: float = 1.0) -> bool:
         """Flush, and take nothing more; False if an observer did not come to an end, which is left where it is."""
+        self._closed = True
         done = self.flush(within_s)
         for line in self._here():
             line.close()
