@@ -211,6 +211,18 @@ def test_whole_is_all_pages_extracted_and_all_of_them_given_in_full(extracted, g
     assert attachments.all[0].seen_whole("r1") == whole
 
 
+def test_what_is_extracted_later_was_not_given_before():
+    attachments, _ = ledger()
+    attachments.extracted("scan", extraction(status=Status.DONE, pages=Pages(1, 2, 9)))
+    attachments.given("scan", Given("text", "r1", Form.FULL))
+    attachments.extracted("scan", extraction(pages=Pages(1, 9, 9)))
+    attachments.given("scan", Given("text", "r2", Form.FULL))
+    scan = attachments.all[0]
+    assert [each.pages for each in scan.given_of] == [Pages(1, 2, 9), Pages(1, 9, 9)]
+    assert not scan.seen_whole("r1")
+    assert scan.seen_whole("r2")
+
+
 def test_pages_that_were_not_extracted_were_not_given():
     attachments, _ = ledger()
     attachments.extracted("scan", extraction(pages=Pages(1, 2, 9)))
@@ -289,6 +301,10 @@ def test_what_is_not_done_has_a_reason_and_reasons_are_words():
         State(Status.FAILED, "The file said: hello")
     with pytest.raises(ValueError, match="word"):
         Frames((0,), "every 2 s")
+    with pytest.raises(ValueError, match="between"):
+        Frames((-1,), "every_2s")
+    with pytest.raises(ValueError, match="between"):
+        Frames((0, 2001), "every_2s", duration_ms=2000)
     with pytest.raises(ValueError, match="pages"):
         Pages(0, 1)
     with pytest.raises(ValueError, match="pages"):

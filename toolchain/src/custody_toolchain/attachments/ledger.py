@@ -83,6 +83,10 @@ class Frames(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if len(self.times_ms) > _MOST_FRAMES:
             raise ValueError(f"at most {_MOST_FRAMES} frames are listed")
+        if any(
+            time < 0 or (self.duration_ms is not None and time > self.duration_ms) for time in self.times_ms
+        ):
+            raise ValueError("a frame is of a moment between the beginning and the end")
         if code_of(self.rule) != self.rule:
             raise ValueError("a sampling rule is a closed word: a-z, 0-9 and _ . -")
 
@@ -121,18 +125,21 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Attachment(msgspec.Struct, frozen=True):
-    """All that is known of one attachment."""
+    """All that is known of one attachment: `extractions` as they are now, `given_of` as each was when it was given."""
 
     id: str
     received: Received
     extractions: tuple[Extraction, ...] = ()
     given: tuple[Given, ...] = ()
+    given_of: tuple[Extraction, ...] = ()
 
     def seen_whole(self, request: str) -> bool:
         """Whether this request held a whole representation, in full. Pages must be all; sampled frames never are."""
-        by_id = {extraction.id: extraction for extraction in self.extractions}
+        now = {extraction.id: extraction for extraction in self.extractions}
         return any(
-            self._is_whole(given, by_id[given.extraction]) for given in self.given if given.request == request
+            self._is_whole(given, then) and self._is_whole(given, now[given.extraction])
+            for given, then in zip(self.given, self.given_of, strict=True)
+            if given.request == request
         )
 
     def _is_whole(self, given: Given, extraction: Extraction) -> bool:
@@ -146,6 +153,7 @@ class _Entry:
         self.received = received
         self.extractions: dict[str, Extraction] = {}
         self.given: list[Given] = []
+        self.given_of: list[Extraction] = []
 
 
 class Attachments:
@@ -207,6 +215,7 @@ class Attachments:
         if len(entry.given) >= _MOST_EACH:
             raise ValueError("an attachment was given too often to list")
         entry.given.append(given)
+        entry.given_of.append(extraction)
 
     def of(self, attachment: str) -> Attachment | None:
         """Return all that is known of an attachment; what is past its time limit is `timed_out`."""
@@ -215,7 +224,8 @@ class Attachments:
             return None
         settled = [self._settled(attachment, extraction) for extraction in entry.extractions]
         extractions = tuple(extraction for extraction in settled if extraction is not None)
-        return Attachment(attachment, entry.received, extractions, tuple(entry.given))
+        given, given_of = tuple(entry.given), tuple(entry.given_of)
+        return Attachment(attachment, entry.received, extractions, given, given_of)
 
     @property
     def all(self) -> tuple[Attachment, ...]:
