@@ -109,6 +109,8 @@ def test_a_fresh_folder_is_this_tasks_own(tmp_path):
         (FileItem("report", "report.json", parse=as_text), b" \n", ("failed", "not_parsed")),
         (FileItem("report", "report.json", parse=as_text), "déjà".encode(), ("met", None)),
         (FileItem("report", "report.json"), b"anything", ("met", None)),
+        (FileItem("report", "report.json", parse=lambda data: b"x" in data), b"y", ("failed", "not_parsed")),
+        (FileItem("report", "report.json", parse=lambda data: b"x" in data), b"x", ("met", None)),
         (
             FileItem("report", "report.json", parse=lambda _: Verdict(ItemState.PARTIAL, "two_of_three")),
             b"x",

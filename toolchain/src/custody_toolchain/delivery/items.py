@@ -26,7 +26,7 @@ class Verdict(msgspec.Struct, frozen=True):
 class FileItem:
     """A file that is to be there, made in this task: an older one of that name is none.
 
-    `parse(bytes)` raises if it is not what it should be, or returns a Verdict; None: it is opened and not parsed.
+    `parse(bytes)` raises or says False if it is not what it should be, or returns a Verdict; None: it is only opened.
     `made_by`: the command item whose run has to have made it, and after which nobody changed it.
     """
 

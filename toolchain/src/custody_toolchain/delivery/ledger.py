@@ -238,6 +238,9 @@ def _parsed(item: FileItem, data: bytes, evidence: Evidence) -> Steps[None]:
         raise _Found(ItemState.FAILED, "not_parsed", _but(evidence, parsed=False)) from None
     if isinstance(said, Verdict):
         raise _Found(said.state, said.code, evidence)
+    if said is False:
+        # A check in a parser's place, say: its no is no yes.
+        raise _Found(ItemState.FAILED, "not_parsed", _but(evidence, parsed=False))
     raise _Found(ItemState.MET, None, evidence)
 
 
