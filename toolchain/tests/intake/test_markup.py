@@ -407,6 +407,14 @@ def test_a_thought_that_quotes_markup_is_passed_over():
     assert brief(read_markup(f"<think>\n{text}\n```\n</think>{text}", ALL)) == CALLS
 
 
+def test_a_batch_in_a_later_thought_that_was_not_closed_is_ambiguous():
+    batch = WRITERS["hermes"]([("f", {"q": 1})])
+    for before in ("Well.\n<think>\nMaybe:\n", "<think>a</think>\nWell.\n <thinking>Maybe:\n"):
+        assert why(read_markup(before + batch, ALL)) is Why.AMBIGUOUS
+    for before in ("Well.\n<think>no</think>\n", "The tag <think> is one.\n", "<think>a</think>\n"):
+        assert len(read_markup(before + batch, ALL).actions) == 1
+
+
 def test_values_of_a_dialect_without_types_are_text_unless_they_were_declared():
     text = "<function=f><parameter=a>1</parameter><parameter=b>[1]</parameter><parameter=c>{}</parameter></function>"
     types = {"f": {"b": "json", "c": "text"}}

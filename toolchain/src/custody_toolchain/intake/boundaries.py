@@ -49,6 +49,7 @@ _MARK: Final = re.compile(
 )
 _FENCE_LINE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*$", re.MULTILINE)
 _THINKS: Final = re.compile(r"\s*<think(?:ing)?>")
+_THINKS_LATER: Final = re.compile(r"^ {0,3}<think(?:ing)?>", re.MULTILINE)
 _THOUGHT: Final = re.compile(r"</think(?:ing)?>")
 _QUOTES: Final = (">", " >", "  >", "   >")
 _LONGEST_INDENT: Final = 3  # four spaces make a code block
@@ -63,6 +64,14 @@ def first_place(text: str) -> int | None:
         return 0
     closed = _THOUGHT.search(text)
     return None if closed is None else closed.end()
+
+
+def in_thought(text: str, begin: int, at: int) -> bool:
+    """Tell whether a thought that began with a line behind `begin` is still open at a place."""
+    opened = None
+    for opened in _THINKS_LATER.finditer(text, begin, at):  # noqa: B007 - the last one
+        pass
+    return opened is not None and _THOUGHT.search(text, opened.end(), at) is None
 
 
 def next_opening(text: str, at: int) -> Opening | None:

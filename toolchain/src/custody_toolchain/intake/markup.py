@@ -15,6 +15,7 @@ from custody_toolchain.intake.boundaries import (
     Opening,
     ends_at,
     first_place,
+    in_thought,
     next_opening,
     only_fence,
     opening_at,
@@ -81,13 +82,15 @@ class _Search:
 
     def found(self) -> Found:
         begin = first_place(self._text)
-        at = begin
+        if begin is None:
+            return Found((), ())
+        at: int | None = begin
         while at is not None:
             opening = self._next(at)
             if opening is None:
                 break
             if opening.begins_a_line:
-                reading, end = self._batch(opening, self._text[begin : opening.start])
+                reading, end = self._batch(opening, begin)
             else:
                 reading, end = None, self._example(opening)
             if reading is not None:
@@ -95,12 +98,12 @@ class _Search:
             at = end
         return Found((), tuple(self._notes))
 
-    def _batch(self, opening: Opening, before: str) -> tuple[Reading | None, int | None]:
+    def _batch(self, opening: Opening, begin: int) -> tuple[Reading | None, int | None]:
         """Return the batch that begins there if it is a plan, else where to go on."""
-        if self._alone and before.strip():
+        if self._alone and self._text[begin : opening.start].strip():
             self._notes[ELSEWHERE] = None
             return None, None
-        if ELSEWHERE in self._notes:
+        if ELSEWHERE in self._notes or in_thought(self._text, begin, opening.start):
             raise Refused(Why.AMBIGUOUS, Boundary.TEXT, at=opening.start)
         if not self._complete:
             raise Refused(Why.CUT, Boundary.TEXT, at=len(self._text))
