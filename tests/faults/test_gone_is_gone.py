@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import pytest
 
 from policies.kinds import Role
 from store.commitments import Identity
@@ -51,6 +52,7 @@ async def buckets_reach(stack: Stack, runtime: Runtime) -> None:
     await until(look, "there is a bucket")
 
 
+@pytest.mark.long
 async def test_what_expired_is_refused_at_once_and_then_nothing_that_is_left_opens_it(open_stack):
     stack = await open_stack(own=True, **SPANS)
     places, before = (stack.directory / "p", stack.directory / "v"), stack.directory / "before"

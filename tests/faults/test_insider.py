@@ -260,6 +260,7 @@ async def test_every_table_and_column_says_who_finds_its_change(database_url: st
     assert [name for name, (by, why) in said.items() if not (by & {"read", "verify"} or why)] == []
 
 
+@pytest.mark.long
 async def test_who_finds_which_change_is_what_the_document_says(case: Case):
     assert await case.found_by() == frozenset()
     report = await case.verify()

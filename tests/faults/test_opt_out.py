@@ -54,6 +54,7 @@ async def races(stack: Stack, times: int) -> list[int]:
         return stored
 
 
+@pytest.mark.long
 async def test_three_opt_outs_at_random_moments(stack):
     await races(stack, 3)
 

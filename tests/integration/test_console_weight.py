@@ -75,6 +75,7 @@ async def heavy(
             await browsers[role].post("/session/purpose", "/session", purpose="&" * MOST_PURPOSE)
         owner = await asyncpg.connect(url)
         await owner.execute(HEAVY)
+        await owner.execute("ANALYZE")
         await owner.close()
         await wait_in_queue(house, running)
         yield Heavy(running, browsers, await named(house))

@@ -226,6 +226,7 @@ BEFORE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("named", HOSTILE)
 @pytest.mark.parametrize("before", BEFORE)
 def test_texts_that_are_made_to_be_slow_take_time_in_proportion(named, before):
