@@ -1,10 +1,10 @@
 """One entry: what is not admitted is not executed, what failed is no success, and each stage says so for itself."""
 
 import asyncio
-import inspect
 import json
 import threading
 from dataclasses import replace
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
@@ -15,11 +15,12 @@ from custody_toolchain.facts import Form, Stage, StageFact, Status, Unit, View, 
 from custody_toolchain.ids import ResultRef
 from custody_toolchain.tools import (
     Block,
+    Failure,
     Held,
     Normalise,
-    NotJson,
     Owner,
     Project,
+    Receipt,
     Refuse,
     ToolFailed,
     Turn,
@@ -821,14 +822,47 @@ def test_both_entries_leave_the_same_receipt():
     assert kept[0] == kept[1]
 
 
-def test_arguments_that_are_no_json_are_the_runtimes_own_mistake(runtime):
-    loop: dict[str, Any] = {}
-    loop["ticker"] = loop
-    for arguments in ({"ticker": object()}, loop, {"days": float("inf")}, {"ticker": "\ud800"}):
-        with pytest.raises(NotJson):
-            taken(runtime, runtime.host(), TURN, action(arguments=arguments))
-    assert runtime.calls == []
-    assert not inspect.iscoroutinefunction(runtime.host().run)
+_LOOP: dict[str, Any] = {}
+_LOOP["ticker"] = _LOOP
+_NO_JSON = {
+    "decimal": {"days": Decimal("1e400")},
+    "infinity": {"days": float("inf")},
+    "surrogate": {"ticker": f"{SECRET}\ud800"},
+    "loop": _LOOP,
+    "object": {"ticker": object()},
+    "whole": Decimal("1e400"),
+}
+
+
+@pytest.mark.parametrize("arguments", _NO_JSON.values(), ids=_NO_JSON)
+def test_arguments_that_are_no_json_are_refused_and_nothing_is_executed(runtime, arguments):
+    asked: list[object] = []
+    told: list[Failure] = []
+    host = runtime.host(before=[asked.append], on_failure=[told.append])
+    outcome = taken(runtime, host, TURN, action(arguments=arguments))
+    assert runtime.calls == ["load", "save"]
+    assert asked == []
+    assert outcome.answer.refusal.stage is Stage.ADMISSION
+    assert outcome.answer.refusal.code == "invalid_arguments"
+    assert [(fault.at, fault.rule) for fault in outcome.answer.refusal.faults] == [("", "json")]
+    assert [failure.code for failure in told] == ["invalid_arguments"]
+    assert runtime.stages() == [("admission", "refused"), ("persistence", "persisted")]
+    assert SECRET not in outcome.answer.text()
+
+
+def test_a_receipt_of_arguments_that_are_no_json_holds_none_of_them_and_is_replayed(runtime):
+    host, asked = runtime.host(), action(arguments=_NO_JSON["surrogate"])
+    first = taken(runtime, host, TURN, asked)
+    kept = msgspec.json.encode(runtime.kept["run-1", "a1"])
+    assert msgspec.json.decode(kept, type=Receipt) == first.receipt
+    assert first.receipt.original_arguments is None
+    assert SECRET.encode() not in kept
+    again = taken(runtime, host, TURN, asked)
+    assert again.replayed
+    assert again.answer == first.answer
+    other = taken(runtime, host, TURN, action())
+    assert other.answer.refusal.code == "identity_conflict"
+    assert runtime.executed == []
 
 
 def test_what_is_said_to_the_model_can_be_written_down(runtime):

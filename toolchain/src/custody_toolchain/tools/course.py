@@ -58,14 +58,23 @@ class Course:
     """One action under way."""
 
     def __init__(
-        self, fittings: Fittings, turn: Turn, action: Action, tool: Tool | None, telling: Telling
+        self,
+        fittings: Fittings,
+        turn: Turn,
+        action: Action,
+        tool: Tool | None,
+        telling: Telling,
+        *,
+        arguments_are_json: bool,
     ) -> None:
+        """`arguments_are_json` False: what was asked for cannot be written down, and is not in `action` any more."""
         self.fittings = fittings
         self.owner = fittings.owner
         self.turn = turn
         self.action = action
         self.tool = tool
         self.telling = telling
+        self.arguments_are_json = arguments_are_json
         self.cause: BaseException | None = None
         self.receipt = Receipt(
             run=turn.run,

@@ -7,7 +7,7 @@ from custody_toolchain.facts import Status
 from custody_toolchain.tools.course import ADMITTED, Course, code_word, failed, refused
 from custody_toolchain.tools.owners import said
 from custody_toolchain.tools.records import Block, Normalise, Proposed, Step, Tool
-from custody_toolchain.tools.schema import Fault
+from custody_toolchain.tools.schema import NO_JSON, Fault
 from custody_toolchain.tools.values import Json, NotJson, copied, frozen
 
 
@@ -19,7 +19,7 @@ def admission(course: Course) -> Steps[Step]:
     if action.schema_version not in {None, tool.version}:
         return refused("schema_version")
     if not isinstance(action.arguments, dict):
-        course.note(faults=(Fault("", "type"),))
+        course.note(faults=(Fault("", "type" if course.arguments_are_json else NO_JSON),))
         return refused("invalid_arguments")
     own = msgspec.structs.replace(action, arguments=frozen(action.arguments))
     step = yield from course.gate(course.owner.admit, own, "admission_failed")

@@ -15,7 +15,7 @@ from custody_toolchain.tools.owners import Owner
 from custody_toolchain.tools.passage import Passage
 from custody_toolchain.tools.records import Action, Answer, Outcome, Receipt, Tool, Turn
 from custody_toolchain.tools.telling import Telling
-from custody_toolchain.tools.values import copied
+from custody_toolchain.tools.values import NotJson, copied
 
 _HOOK_TIMEOUT_S: Final = 10.0
 _within: ContextVar[frozenset[tuple[int, Key]]] = ContextVar("custody_actions_under_way")
@@ -31,7 +31,8 @@ class ToolHost:
     Promised: what is not admitted is not executed; an error never becomes a success; in one process an action is
     executed at most once, however often and concurrently it is run, and never again once its receipt is saved; every
     reservation is settled or released exactly once, also when something raises, times out or is cancelled; ordinary
-    errors of the owner's pieces, of tools and of hooks come back in the outcome and raise nothing.
+    errors of the owner's pieces, of tools and of hooks come back in the outcome and raise nothing, and so do arguments
+    that are no JSON, whatever a model wrote.
 
     Not promised: exactly-once towards the outside. A process that is killed while a tool is at work leaves a receipt
     that says `started`; whether the call arrived nobody knows. A tool that is `repeatable` is executed again then, and
@@ -90,16 +91,25 @@ class ToolHost:
     def _passage(
         self, turn: Turn, action: Action, *, anew: bool
     ) -> tuple[Passage, Telling, frozenset[tuple[int, Key]]]:
-        """Copy the action, before anybody can change it; NotJson if its arguments are no JSON."""
-        action = msgspec.structs.replace(action, arguments=copied(action.arguments))
+        """Copy the action, before anybody can change it."""
+        action, are_json = _own(action)
         key = (turn.run, action.id)
         within = _within.get(frozenset())
         if (id(self), key) in within and self._fittings.lanes.is_busy(key):
             raise WithinItself("an action was run from within itself")
         tool = self._tools.get(action.tool)
         telling = Telling(turn.report or self._report, action, tool)
-        passage = Passage(Course(self._fittings, turn, action, tool, telling), anew=anew)
+        course = Course(self._fittings, turn, action, tool, telling, arguments_are_json=are_json)
+        passage = Passage(course, anew=anew)
         return passage, telling, within | {(id(self), key)}
+
+
+def _own(action: Action) -> tuple[Action, bool]:
+    """Copy an action, and say whether its arguments are JSON; if not it has none, since no receipt can hold them."""
+    try:
+        return msgspec.structs.replace(action, arguments=copied(action.arguments)), True
+    except NotJson:
+        return msgspec.structs.replace(action, arguments=None), False
 
 
 def by_call_id(outcomes: Iterable[Outcome], call_ids: Sequence[str]) -> list[Answer]:

@@ -41,6 +41,8 @@ class Turn(msgspec.Struct, frozen=True):
 class Action(Quiet, frozen=True):
     """What the model asked for. Its identity is (run, `id`); the tool's name is none, and `call_id` stands beside it.
 
+    `arguments` that are no JSON (a Decimal, infinity, half a surrogate pair) are refused with `invalid_arguments`.
+
     `schema_version` is that of the tool's schema which the model saw; None: the current one.
     """
 
@@ -250,6 +252,7 @@ class Receipt(Quiet, frozen=True, omit_defaults=True):
 
     The raw output is not here: it is the runtime's. `reservation` says what was known when this was saved; the
     settlement comes after. `execution` is None where nothing was started; `executions` counts what was.
+    `original_arguments` are None, too, where what the model wrote is no JSON: nothing of it is kept.
     """
 
     run: str

@@ -15,6 +15,8 @@ from custody_toolchain.tools.values import Json, NotJson, copied, pointed, same
 MOST_FAULTS: Final = 16
 MOST_DEPTH: Final = 32
 _MOST_POINTER: Final = 128
+# The rule that comes before all keywords: that arguments can be written down at all.
+NO_JSON: Final = "json"
 
 
 class UnsupportedSchema(ValueError):
@@ -22,7 +24,10 @@ class UnsupportedSchema(ValueError):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One argument that breaks one rule: `at` is a JSON pointer of at most 128 characters, `rule` a keyword."""
+    """One argument that breaks one rule: `at` is a JSON pointer of at most 128 characters, `rule` a keyword.
+
+    Arguments of which something is no JSON have one fault: `at` is empty and `rule` is `json`, which is no keyword.
+    """
 
     at: str
     rule: str
