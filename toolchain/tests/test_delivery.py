@@ -14,13 +14,16 @@ from custody_toolchain.delivery import (
     Build,
     Command,
     CommandItem,
+    Delivered,
     Delivery,
     FileItem,
+    Known,
     PredicateItem,
     Started,
     Verdict,
     as_json,
     as_text,
+    diagnose,
 )
 from custody_toolchain.facts import DeliveryFact, ItemKind, ItemState, encode
 
@@ -283,6 +286,14 @@ def test_what_is_missing_is_a_list_for_the_next_turn_and_partial_is_a_state(tmp_
 
 def test_nothing_there_is_missing_and_not_partial(tmp_path):
     assert begun(tmp_path, REPORT, PredicateItem("cited", lambda: False)).check().state is ItemState.MISSING
+
+
+def test_a_task_that_promised_nothing_is_no_task_that_is_done(tmp_path):
+    with pytest.raises(ValueError, match="at least one item"):
+        begun(tmp_path / "new", fresh=True)
+    assert not (tmp_path / "new").exists()
+    assert Delivered(()).state is ItemState.MISSING
+    assert diagnose([], delivered=Delivered(())).aims_checked is not Known.YES
 
 
 def test_items_are_stated_once_and_makers_are_items_too(tmp_path):

@@ -110,9 +110,9 @@ class Delivered(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> ItemState:
-        """Met if all are; partial if some are, or are in part; else missing."""
+        """Met if all are; partial if some are, or are in part; else missing, and so is nothing at all."""
         states = {item.state for item in self.items}
-        if states <= {ItemState.MET}:
+        if states == {ItemState.MET}:
             return ItemState.MET
         return ItemState.PARTIAL if states & {ItemState.MET, ItemState.PARTIAL} else ItemState.MISSING
 

@@ -58,7 +58,7 @@ class Delivery:
         retries: int = 2,
         report: Report | None = None,
     ) -> None:
-        """State the items, and look at what is there now.
+        """State the items, of which there is at least one (ValueError), and look at what is there now.
 
         `folder` is where paths and working folders begin; `fresh`: make it, FileExistsError if it is there. `started`:
         what the process before this one had found at the start, where a task is resumed.
@@ -208,6 +208,8 @@ class Delivery:
 
 
 def _stated_once(items: tuple[Item, ...]) -> None:
+    if not items:
+        raise ValueError("a task promises at least one item: of nothing nobody can say that it is done")
     ids = [item.id for item in items]
     if len(set(ids)) != len(ids):
         raise ValueError("two items have the same id")
