@@ -732,6 +732,58 @@ def test_an_answer_that_is_still_being_made_is_cut():
         assert why(read_answer("responses", body))[0] is Why.CUT
 
 
+@pytest.mark.parametrize("status", ["in_progress", "incomplete"])
+@pytest.mark.parametrize("unfinished", ["the call", "a message beside it", "the message that holds it"])
+def test_an_item_that_is_not_finished_refuses_what_a_completed_answer_asks_for(status, unfinished):
+    body = json.loads(json.dumps(WHOLE["responses"]))
+    said: dict[str, Any] = {"type": "output_text", "text": "Well."}
+    message = {"type": "message", "role": "assistant", "status": status, "content": [said]}
+    if unfinished == "the call":
+        next(item for item in body["output"] if item["type"] == "function_call")["status"] = status
+    elif unfinished == "a message beside it":
+        body["output"].append(message)
+    else:
+        said["text"] = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+        body["output"] = [message]
+    options = permitting(dialects=[Dialect.HERMES])
+    assert why(read_answer("responses", body, options))[0] is Why.CUT
+    ended = {"type": "response.completed", "response": body}
+    assert why(read_stream("responses", [ended], options))[0] is Why.CUT
+
+
+def test_of_what_is_said_of_an_item_the_last_word_counts():
+    chunks = responses([RAW])
+    for event in chunks:
+        if event["type"] == "response.output_item.done":
+            event["item"] = {**event["item"], "status": "in_progress"}
+    assert found(read_stream("responses", chunks)) == BOTH
+    chunks[-1]["response"]["output"] = []
+    assert why(read_stream("responses", chunks))[0] is Why.CUT
+
+
+def test_a_line_of_ollama_that_is_not_the_last_is_no_whole_answer():
+    body = {**WHOLE["ollama.chat"], "done": False}
+    assert why(read_answer("ollama.chat", body))[0] is Why.CUT
+
+
+def test_calls_of_an_answer_in_which_the_model_refused_are_refused_and_its_text_is_no_plan():
+    messages_body = {**WHOLE["anthropic.messages"], "stop_reason": "refusal"}
+    assert why(read_answer("anthropic.messages", messages_body)) == (Why.ANSWER_REFUSED, None)
+    batch = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    messages_body["content"] = [{"type": "text", "text": batch}]
+    assert (
+        found(read_answer("anthropic.messages", messages_body, permitting(dialects=[Dialect.HERMES]))) == []
+    )
+
+    body = json.loads(json.dumps(WHOLE["chat.completions"]))
+    body["choices"][0]["message"]["refusal"] = "I cannot do that."
+    assert why(read_answer("chat.completions", body)) == (Why.ANSWER_REFUSED, None)
+
+    body = json.loads(json.dumps(WHOLE["responses"]))
+    body["output"].append({"type": "message", "content": [{"type": "refusal", "refusal": "No."}]})
+    assert why(read_answer("responses", body)) == (Why.ANSWER_REFUSED, None)
+
+
 def test_an_object_that_cannot_say_what_it_is_is_no_answer():
     class Broken:
         def model_dump(self, **_: Any) -> dict[str, Any]:

@@ -97,6 +97,8 @@ def _judge(draft: AnswerDraft, options: Options) -> None:
         raise Refused(Why.ANSWER_FAILED, Boundary.ANSWER)
     if named == "content_filter" and _calls(draft, options):
         raise Refused(Why.ANSWER_FILTERED, Boundary.ANSWER)
+    if _declined(draft, options) and _calls(draft, options):
+        raise Refused(Why.ANSWER_REFUSED, Boundary.ANSWER)
 
 
 def _make(draft: AnswerDraft, options: Options, made: _Made) -> None:
@@ -124,25 +126,33 @@ def _make(draft: AnswerDraft, options: Options, made: _Made) -> None:
         made.notes |= dict.fromkeys(found.notes)
 
 
+def _declined(draft: AnswerDraft, options: Options) -> bool:
+    """Tell whether the model refused: by its finish reason, or by a text of its own kind."""
+    return (
+        options.choice in draft.refused_by_model or class_of(draft.finishes.get(options.choice)) == "refusal"
+    )
+
+
 def _calls(draft: AnswerDraft, options: Options) -> list[CallDraft]:
     return [call for call in draft.calls if call.choice == options.choice]
 
 
 def _text(draft: AnswerDraft, options: Options) -> str:
     """Return what the model said; nothing of thoughts, refusals and what the provider's own tools gave."""
-    if options.choice in draft.refused_by_model:
+    if _declined(draft, options):
         return ""
     return text_of(joined(draft.texts.get(options.choice, [])), options.limits)
 
 
 def _is_whole(draft: AnswerDraft, options: Options) -> bool:
-    return draft.state in _WHOLE and class_of(draft.finishes.get(options.choice)) not in _NOT_WHOLE
+    named = class_of(draft.finishes.get(options.choice))
+    return draft.state in _WHOLE and not draft.unfinished and named not in _NOT_WHOLE
 
 
 def _from_calls(draft: AnswerDraft, calls: list[CallDraft], options: Options, made: _Made) -> None:
     """Make the actions of native calls. A cut refuses all, or leaves the leading closed ones, as the caller said."""
     named = class_of(draft.finishes.get(options.choice))
-    whole = draft.state in _WHOLE and named != "length"
+    whole = draft.state in _WHOLE and not draft.unfinished and named != "length"
     cut: Refused | None = None
     for call in calls:
         try:

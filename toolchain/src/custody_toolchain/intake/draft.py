@@ -50,6 +50,7 @@ class AnswerDraft:
         self.finishes: dict[int, str] = {}
         self.refused_by_model: set[int] = set()
         self.opened: set[Any] = set()
+        self.unfinished: set[Any] = set()
         self.text_cut = False
         self.terminal = self.failed = self.recognised = False
         self.state: str | None = None
@@ -131,6 +132,14 @@ class AnswerDraft:
         self._grow(_ENTRY)
         self.opened.add(block)
         return True
+
+    def mark(self, block: object, *, finished: bool) -> None:
+        """Take down whether a block is said to be finished; the last word of each counts."""
+        if finished:
+            self.unfinished.discard(block)
+        elif block not in self.unfinished:
+            self._grow(_ENTRY)
+            self.unfinished.add(block)
 
     def finish(self, reason: object, choice: int = 0) -> None:
         """Take the provider's word for why the model stopped; the last one counts."""

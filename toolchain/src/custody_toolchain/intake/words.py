@@ -90,6 +90,7 @@ class Why(StrEnum):
     # Answers.
     ANSWER_FAILED = "answer_failed"
     ANSWER_FILTERED = "answer_filtered"
+    ANSWER_REFUSED = "answer_refused"  # by the model, whatever it asks for beside that
     NOT_RECORDED_WHOLE = "not_recorded_whole"
     UNKNOWN_SHAPE = "unknown_shape"
     UNKNOWN_API = "unknown_api"

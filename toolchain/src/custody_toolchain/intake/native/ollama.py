@@ -5,12 +5,15 @@ from typing import Any
 
 from custody_toolchain.intake.draft import AnswerDraft, listed, mapping
 from custody_toolchain.intake.native.chat import take_piece
-from custody_toolchain.intake.words import Boundary
+from custody_toolchain.intake.results import Refused
+from custody_toolchain.intake.words import Boundary, Why
 
 
 def whole(draft: AnswerDraft, body: Mapping[str, Any]) -> None:
     """Take an answer that did not stream."""
     chunk(draft, body)
+    if body.get("done") is False:
+        raise Refused(Why.CUT, Boundary.ANSWER)
     draft.terminal = True
 
 

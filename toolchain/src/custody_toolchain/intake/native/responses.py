@@ -34,6 +34,8 @@ _ENDS: Final = frozenset(
 )
 # An answer that is made in the background and was asked for too early: more may come.
 _UNDER_WAY: Final = ("queued", "in_progress")
+# Of an item that was sent whole: it is not, whatever is said of the answer around it.
+_UNFINISHED: Final = ("in_progress", "incomplete")
 _DELTAS: Final = frozenset(
     {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
 )
@@ -91,6 +93,8 @@ def _response(draft: AnswerDraft, response: Event) -> None:
 
 def _item(draft: AnswerDraft, at: int, item: Event, *, done: bool) -> None:
     kind = kind_of(item)
+    if done:
+        draft.mark(at, finished=item.get("status") not in _UNFINISHED)
     if kind == "message":
         if done and _DELTAS not in draft.opened:
             _message(draft, at, item)
@@ -120,7 +124,7 @@ def _call(draft: AnswerDraft, at: int, item: Event, kind: str, *, done: bool) ->
         raise of(call, Why.NAME_CHANGED)
     if done:
         _settle(draft, call, item.get(_CALLS.get(kind) or _ACTIONS[kind]))
-        call.cut = item.get("status") == "incomplete"
+        call.cut = item.get("status") in _UNFINISHED
 
 
 def _begun(draft: AnswerDraft, at: int, item: Event, kind: str) -> CallDraft:
