@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import threading
 from dataclasses import replace
 from decimal import Decimal
@@ -26,6 +27,7 @@ from custody_toolchain.tools import (
     Turn,
     Withhold,
     WithinItself,
+    WouldWaitForEver,
     by_call_id,
 )
 from toolchain.tests.owned import ROWS, SCHEMA, TURN, Runtime, action
@@ -758,6 +760,80 @@ def test_a_task_that_stops_waiting_ends_nothing_for_the_others():
     outcomes = asyncio.run(main())
     assert isinstance(outcomes.pop(2), asyncio.CancelledError)
     assert [outcome.replayed for outcome in outcomes] == [False, True, True]
+    assert len(runtime.executed) == 1
+
+
+@pytest.fixture
+def ends_soon():
+    """End a wait of this thread that has no end: an alarm's exception gets through where a timeout cannot."""
+
+    def ring(*_):
+        raise TimeoutError("it waits for ever")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(10)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("ends_soon")
+def test_a_run_on_the_event_loop_that_has_the_action_under_way_is_refused_instead_of_waiting_for_ever():
+    runtime = Runtime(later=True)
+
+    async def main():
+        inside, go_on = asyncio.Event(), asyncio.Event()
+
+        async def execute(call):
+            inside.set()
+            await go_on.wait()
+            runtime.executed.append(call)
+            return 1
+
+        host = runtime.host(replace(runtime.tool(), execute=execute))
+        first = asyncio.create_task(host.arun(TURN, action()))
+        await inside.wait()
+        before = list(runtime.calls)
+        with pytest.raises(WouldWaitForEver, match="awaited"):
+            host.run(TURN, action())
+        assert runtime.calls == before
+        elsewhere = asyncio.create_task(asyncio.to_thread(host.run, TURN, action()))
+        second = asyncio.create_task(host.arun(TURN, action()))
+        await asyncio.sleep(0.05)
+        go_on.set()
+        return await asyncio.gather(first, second), await asyncio.gather(elsewhere, return_exceptions=True)
+
+    (first, second), (elsewhere,) = asyncio.run(main())
+    assert first.answer.ok
+    assert second.replayed
+    # It waited, as a thread may, and met the runtime's asynchronous functions only then.
+    assert elsewhere.answer.refusal.code == "receipts_unavailable"
+    assert len(runtime.executed) == 1
+    assert runtime.balanced
+
+
+@pytest.mark.usefixtures("ends_soon")
+def test_a_run_on_an_event_loop_waits_for_the_thread_that_has_the_action_under_way():
+    runtime = Runtime()
+    inside, go_on = threading.Event(), threading.Event()
+    inner = runtime.tool().execute
+
+    def execute(call):
+        inside.set()
+        assert go_on.wait(5)
+        return inner(call)
+
+    host = runtime.host(replace(runtime.tool(), execute=execute))
+
+    async def main():
+        first = asyncio.create_task(asyncio.to_thread(host.run, TURN, action()))
+        assert await asyncio.to_thread(inside.wait, 5)
+        threading.Timer(0.05, go_on.set).start()
+        second = host.run(TURN, action())
+        return await first, second
+
+    first, second = asyncio.run(main())
+    assert [first.replayed, second.replayed] == [False, True]
     assert len(runtime.executed) == 1
 
 

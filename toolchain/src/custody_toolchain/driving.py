@@ -28,9 +28,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Wait:
-    """Wait until something else in this process is over."""
+    """Wait until something else in this process is over; `loop`: the event loop it goes on, None if on none."""
 
     until: Future[Any]
+    loop: asyncio.AbstractEventLoop | None = None
 
 
 Steps: TypeAlias = Generator[Ask | Wait, Any, Result]
@@ -38,6 +39,18 @@ Steps: TypeAlias = Generator[Ask | Wait, Any, Result]
 
 class MustBeAwaited(TypeError):
     """A function of the runtime gave an awaitable where nothing awaits."""
+
+
+class WouldWaitForEver(RuntimeError):
+    """A synchronous entry was called on an event loop, and had to wait for what goes on only if that loop does."""
+
+
+def loop_here() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop (asyncio) that runs in this thread."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def ask(
@@ -51,7 +64,10 @@ def ask(
 
 
 def drive(steps: Steps[Result], error: BaseException | None = None) -> Result:
-    """Make the calls in this thread; an awaitable among them is refused by MustBeAwaited, thrown into the core."""
+    """Make the calls in this thread.
+
+    Thrown into the core: MustBeAwaited for an awaitable, WouldWaitForEver for what only this thread's loop can end.
+    """
     try:
         return _driven(steps, error)
     except BaseException as left:
@@ -81,6 +97,10 @@ def _driven(steps: Steps[Result], error: BaseException | None) -> Result:
 
 def _called(asked: Ask | Wait) -> object:
     if isinstance(asked, Wait):
+        if asked.loop is not None and asked.loop is loop_here():
+            raise WouldWaitForEver(
+                "what is under way on this event loop must be awaited: use the asynchronous entry"
+            )
         return asked.until.result()
     answer = asked.function(*asked.arguments)
     if inspect.isawaitable(answer):

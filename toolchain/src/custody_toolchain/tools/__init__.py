@@ -1,5 +1,6 @@
 """One entry for read-like tools; what is the runtime's (permissions, budgets, receipts, tools) stays the runtime's."""
 
+from custody_toolchain.driving import WouldWaitForEver
 from custody_toolchain.tools.host import ToolHost, WithinItself, audit, by_call_id
 from custody_toolchain.tools.owners import ALLOW, Allow, Owner, Receipts, Refuse, Reservations, Settlement
 from custody_toolchain.tools.projection import Altered, narrowed
@@ -59,6 +60,7 @@ __all__ = [
     "UnsupportedSchema",
     "Withhold",
     "WithinItself",
+    "WouldWaitForEver",
     "audit",
     "by_call_id",
     "narrowed",

@@ -67,6 +67,7 @@ class ToolHost:
         """Take one action through all stages, or replay its receipt; what must be awaited fails where it is met.
 
         `anew`: execute again although there is a receipt; the result is a new version, and executions count on.
+        WouldWaitForEver where this action is under way on the event loop of this very thread: await `arun` there.
         """
         before = _within.get(frozenset())
         passage, telling, entered = self._passage(turn, action, anew=anew)

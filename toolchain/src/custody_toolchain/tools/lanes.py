@@ -4,6 +4,8 @@ import threading
 from concurrent.futures import Future
 from typing import TypeAlias
 
+from custody_toolchain.driving import Wait, loop_here
+
 Key: TypeAlias = tuple[str, str]
 
 
@@ -12,14 +14,14 @@ class Lanes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._busy: dict[Key, tuple[object, Future[None]]] = {}
+        self._busy: dict[Key, tuple[object, Wait]] = {}
 
-    def enter(self, key: Key, holder: object) -> Future[None] | None:
-        """Enter; or, while another is in there, return what is done when it has left."""
+    def enter(self, key: Key, holder: object) -> Wait | None:
+        """Enter; or, while another is in there, return the wait until it has left."""
         with self._lock:
             if key in self._busy:
                 return self._busy[key][1]
-            self._busy[key] = (holder, Future())
+            self._busy[key] = (holder, Wait(Future(), loop_here()))
             return None
 
     def leave(self, key: Key, holder: object) -> None:
@@ -28,7 +30,7 @@ class Lanes:
             if key not in self._busy or self._busy[key][0] is not holder:
                 return
             _, left = self._busy.pop(key)
-        left.set_result(None)
+        left.until.set_result(None)
 
     def is_busy(self, key: Key) -> bool:
         """Say whether somebody is in there."""

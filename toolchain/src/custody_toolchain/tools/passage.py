@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from custody_toolchain.driving import Steps, Wait, ask
+from custody_toolchain.driving import Steps, ask
 from custody_toolchain.facts import Stage, Status
 from custody_toolchain.tools.budget import Budget
 from custody_toolchain.tools.course import Course, Unusable, code_word, failed, refused
@@ -44,8 +44,8 @@ class Passage:
         """Give the outcome; ordinary errors are in it, an interrupt or a cancellation is raised again at the end."""
         lanes, key, holder = self._course.fittings.lanes, self._course.key, object()
         try:
-            while (left := lanes.enter(key, holder)) is not None:
-                yield Wait(left)
+            while (wait := lanes.enter(key, holder)) is not None:
+                yield wait
             try:
                 return (yield from self._inside())
             except Unusable as unusable:
