@@ -20,6 +20,7 @@ from custody_toolchain.delivery import (
     Known,
     PredicateItem,
     Started,
+    Stopped,
     Verdict,
     as_json,
     as_text,
@@ -205,6 +206,28 @@ def test_a_failed_run_is_no_evidence_also_if_it_wrote_the_file(tmp_path):
         ("missing", "not_run"),
     ]
     assert report.items[0].evidence.exit_code == 3
+
+
+def test_a_command_that_ended_as_its_item_expects_has_not_failed_and_may_be_run_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    argv = (sys.executable, "-c", "raise SystemExit(3)")
+    delivery = Delivery("run-1", [CommandItem("no", argv, cwd="in", exit_code=3)], folder="task", fresh=True)
+    (tmp_path / "task" / "in").mkdir()
+    (tmp_path / "else").mkdir()
+    for _ in range(3):
+        assert run(delivery, *argv, folder=tmp_path / "task" / "in").failure is None
+        assert found(delivery, "no") == ("met", None)
+    # In another folder it is another command, of which nobody expects that.
+    assert run(delivery, *argv, folder=tmp_path / "else").failure.exit_code == 3
+    assert isinstance(delivery.commands.begin(Command(argv, str(tmp_path / "else"))), Stopped)
+
+
+def test_a_command_that_was_to_fail_and_did_not_has_failed(tmp_path):
+    argv = (sys.executable, "-c", "")
+    delivery = begun(tmp_path, CommandItem("no", argv, exit_code=3))
+    assert run(delivery, *argv, folder=tmp_path).failure.error_code == "exit_code"
+    assert found(delivery, "no") == ("failed", "exit_code")
+    assert delivery.commands.begin(Command(argv, str(tmp_path))).code == "unchanged_retry"
 
 
 def test_the_build_that_ran_a_command_is_part_of_its_evidence(tmp_path):

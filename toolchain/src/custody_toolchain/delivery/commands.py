@@ -85,10 +85,21 @@ class Commands:
     on and those that its arguments name. Not promised: that nothing else has changed (environment, network, clock).
     """
 
-    def __init__(self, *, retries: int = _RETRIES, watched: tuple[str, ...] = ()) -> None:
-        """`watched`: files of which it is noted whether a command has changed them."""
+    def __init__(
+        self,
+        *,
+        retries: int = _RETRIES,
+        watched: tuple[str, ...] = (),
+        expected: tuple[tuple[Command, int], ...] = (),
+    ) -> None:
+        """`watched`: files of which it is noted whether a command has changed them.
+
+        `expected`: with which exit code a command line in a folder is to end (with one of several, if it is there more
+        than once); all others with 0.
+        """
         self._retries = retries
         self._watched = watched
+        self._expected = expected
         self._tries: dict[str, _Tries] = {}
         self._number = 0
         self._before: dict[int, dict[str, str | None]] = {}
@@ -120,10 +131,13 @@ class Commands:
         timeout_ms: int | None = None,
         stage: str = "run",
     ) -> Ran:
-        """Note how a command ended. It failed if its exit code is not 0, or there is none, or `error_code` is said."""
+        """Note how a command ended.
+
+        It failed if its exit code is not the expected one, or there is none, or `error_code` is said.
+        """
         shown = bounded(output)
         failure = None
-        if error_code is not None or exit_code != 0:
+        if error_code is not None or exit_code not in self._expected_of(begun.command):
             failure = Failure(
                 tool=Path(begun.command.argv[0]).name,
                 stage=stage,
@@ -141,9 +155,11 @@ class Commands:
 
     def runs(self, argv: tuple[str, ...], cwd: str | Path) -> list[Ran]:
         """Return all runs of this command line in this folder, oldest first."""
-        here = Path(cwd).absolute()
-        matching = [ran for ran in self.ran if ran.begun.command.argv == argv]
-        return [ran for ran in matching if Path(ran.begun.command.cwd).absolute() == here]
+        return [ran for ran in self.ran if _is_line(ran.begun.command, argv, cwd)]
+
+    def _expected_of(self, command: Command) -> set[int]:
+        codes = {code for known, code in self._expected if _is_line(known, command.argv, command.cwd)}
+        return codes or {0}
 
     def _made(self, number: int) -> dict[str, str]:
         before = self._before.pop(number, None)
@@ -166,6 +182,10 @@ class Commands:
 def _bound(kept: dict[int, dict[str, str | None]] | dict[str, _Tries]) -> None:
     while len(kept) > _MOST_KEPT:
         del kept[next(iter(kept))]  # type: ignore[arg-type] # its own key
+
+
+def _is_line(command: Command, argv: tuple[str, ...], cwd: str | Path) -> bool:
+    return command.argv == argv and Path(command.cwd).absolute() == Path(cwd).absolute()
 
 
 def inputs_of(command: Command) -> dict[str, str | None]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from custody_toolchain.delivery.changes import Changes
-from custody_toolchain.delivery.commands import Commands, Ran
+from custody_toolchain.delivery.commands import Command, Commands, Ran
 from custody_toolchain.delivery.files import FileVersion, opened, version_of, version_of_bytes
 from custody_toolchain.delivery.items import (
     CommandItem,
@@ -75,7 +75,13 @@ class Delivery:
         )
         if self.started.run != run or not self.started.before.keys() >= set(paths):
             raise ValueError("what was found at the start is of another task")
-        self.commands = Commands(retries=retries, watched=tuple(str(self._folder / path) for path in paths))
+        self.commands = Commands(
+            retries=retries,
+            watched=tuple(str(self._folder / path) for path in paths),
+            expected=tuple(
+                _expected(item, self._folder) for item in self._items if isinstance(item, CommandItem)
+            ),
+        )
         self.changes = Changes()
         self._guarded = Guarded(report)
         self._session = secrets.token_hex(4)
@@ -217,6 +223,10 @@ def _stated_once(items: tuple[Item, ...]) -> None:
     makers = {item.made_by for item in items if isinstance(item, FileItem)} - {None}
     if not makers <= commands:
         raise ValueError("a file is made by a command that is an item too")
+
+
+def _expected(item: CommandItem, folder: Path) -> tuple[Command, int]:
+    return Command(item.argv, str(folder / item.cwd)), item.exit_code
 
 
 def _kind(item: Item) -> ItemKind:
