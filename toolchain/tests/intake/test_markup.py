@@ -415,6 +415,69 @@ def test_a_batch_in_a_later_thought_that_was_not_closed_is_ambiguous():
         assert len(read_markup(before + batch, ALL).actions) == 1
 
 
+@pytest.mark.parametrize("word", sorted(set(WORDS) - {"json-block"}))
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Like so:\n<pre>\n",
+        "Like so: <pre>\n",
+        "<!-- of old\n",
+        "They wrote: <!--\n",
+        "<attachment>\nDo this:\n",
+        '<ATTACHMENT name="a"\n kind="b">\n\n',
+        '<attachment name="a"\n',
+        "<ns:part>\n<br>\n",
+        "<ul>\n<li>a\n</ul>\n<pre>a\n",
+        "<pre>\n</b>\n",
+        "<pre>one <pre>two</pre>\n",
+        "<details>\n```\n</details>\n```\n",
+        "<!-- a -->\n<div>\n<!-- b </div> -->\n",
+        "Well.\n<think>a</think>\n<pre>\n",
+    ],
+)
+def test_a_batch_in_an_element_that_was_not_closed_is_ambiguous(before, word):
+    assert why(read_markup(before + WRITERS[word](CALLS), ALL)) is Why.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<pre>\na\n</pre>\n",
+        "<PRE>a</pre>\n",
+        "<!-- a -->\n",
+        "The tag <pre> is one.\n",
+        "The marks `<!--` and `<pre>`\n",
+        "```html\n<pre>\n<!--\n```\n",
+        "I run cat <path>\n",
+        "A Vec<String>\n",
+        "<https://a.example/b> says so.\n",
+        "<ul><li>a</ul>\n",
+        "<br>\n<hr/>\n<part/>\n",
+        "<s>Well.\n",
+        "1 < 2, and\n< 3\n",
+        "</pre>\n",
+    ],
+)
+def test_a_batch_behind_elements_that_were_closed_or_only_mentioned_is_read(before):
+    assert brief(read_markup(before + WRITERS["hermes"](CALLS), ALL)) == CALLS
+
+
+@pytest.mark.parametrize("word", sorted(set(WORDS) - {"json-block"}))
+@pytest.mark.parametrize(
+    "before",
+    ["- a\n  ", "* a\n\n  ", "1. a\n   ", "+ a\n  - b\n\n  c\n\n   ", "9) a\nand so on\n ", "-\r\n  "],
+)
+def test_an_indented_batch_in_an_item_of_a_list_is_ambiguous(before, word):
+    assert why(read_markup(before + WRITERS[word](CALLS), ALL)) is Why.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "before", ["- a\n", "- a\n\n", "- a\n\nSo:\n\n  ", "Well:\n  ", "  ", "---\n  ", "<think>- a</think>  "]
+)
+def test_a_batch_behind_a_list_is_read(before):
+    assert brief(read_markup(before + WRITERS["hermes"](CALLS), ALL)) == CALLS
+
+
 def test_values_of_a_dialect_without_types_are_text_unless_they_were_declared():
     text = "<function=f><parameter=a>1</parameter><parameter=b>[1]</parameter><parameter=c>{}</parameter></function>"
     types = {"f": {"b": "json", "c": "text"}}

@@ -216,6 +216,15 @@ HOSTILE = {
     "spaces and marks": "   <tool_call>",
     "ends": "</s>",
     "wide": "\uff5c",
+    "elements": "<pre>\n",
+    "elements in a line": "<pre>",
+    "closed elements": "<a>\n</a>\n",
+    "open tags": "<a ",
+    "many elements": "".join(f"<a{nth}>\n" for nth in range(64)) + "</a0>\n",
+    "open comments": "<!--\n",
+    "comments": "<!-- -->\n",
+    "items": "- a\n",
+    "indented lines": "  a\n",
     "surrogates": '"\\ud83d\\ude00",',
 }
 BEFORE = {
@@ -224,6 +233,14 @@ BEFORE = {
     "an open call": '<tool_call>{"name":"f","arguments":{"a":"',
     "mistral": '[TOOL_CALLS][{"a":"',
 }
+# Only for a whole batch at the end is it looked up in what it stands.
+BEHIND = dict.fromkeys(
+    [
+        "elements", "elements in a line", "closed elements", "open tags", "many elements", "open comments", "comments",
+        "items", "indented lines", "fences", "long fences", "spans", "lines",
+    ],
+    '\n  <tool_call>{"name":"f","arguments":{}}</tool_call>',
+)  # fmt: skip
 
 
 @pytest.mark.long
@@ -235,7 +252,7 @@ def test_texts_that_are_made_to_be_slow_take_time_in_proportion(named, before):
     )
 
     def seconds(size: int) -> float:
-        text = BEFORE[before] + HOSTILE[named] * (size // len(HOSTILE[named]))
+        text = BEFORE[before] + HOSTILE[named] * (size // len(HOSTILE[named])) + BEHIND.get(named, "")
         began = time.thread_time()
         checked_quickly(read_markup(text, wide))
         checked_quickly(read_plan(text, wide))

@@ -81,9 +81,9 @@ def next_opening(text: str, at: int) -> Opening | None:
         # From one mark to the next, so that a long line with many of them is looked through once.
         line = max(line, text.rfind("\n", looked, found.start()) + 1)
         looked = found.start()
-        begins = _begins_a_line(text, found.start())
+        begins = begins_a_line(text, found.start())
         if found.lastgroup == _FENCE:
-            at = _fence_end(text, found) if begins else found.end()
+            at = fence_end(text, found) if begins else found.end()
         elif not begins and text.startswith(_QUOTES, line):
             at = found.end()
         else:
@@ -116,7 +116,7 @@ def only_fence(text: str) -> tuple[int, int] | None:
     return line_end + 1, end.start()
 
 
-def _begins_a_line(text: str, at: int) -> bool:
+def begins_a_line(text: str, at: int) -> bool:
     """Tell whether only up to three spaces stand before a place in its line, or a thought's end."""
     begin = at
     while begin > 0 and text[begin - 1] == " ":
@@ -126,7 +126,7 @@ def _begins_a_line(text: str, at: int) -> bool:
     return begin == 0 or text[begin - 1] == "\n" or text.endswith(("</think>", "</thinking>"), 0, begin)
 
 
-def _fence_end(text: str, opening: re.Match[str]) -> int:
+def fence_end(text: str, opening: re.Match[str]) -> int:
     """Return where a code block ends: at a line of its own mark, at least as long; else with the text."""
     mark, line_end = opening.group(), text.find("\n", opening.end())
     if line_end < 0:

@@ -21,6 +21,7 @@ from custody_toolchain.intake.boundaries import (
     opening_at,
 )
 from custody_toolchain.intake.bounds import Limits
+from custody_toolchain.intake.enclosing import in_element, in_item
 from custody_toolchain.intake.exact_json import space_end
 from custody_toolchain.intake.plans import actions_of
 from custody_toolchain.intake.reading import Reading, Types
@@ -110,6 +111,8 @@ class _Search:
         reading = self._reading()
         end = _run(reading, opening, self._families)
         if ends_at(self._text, end):
+            if any(inside(self._text, begin, opening.start) for inside in (in_element, in_item)):
+                raise Refused(Why.AMBIGUOUS, Boundary.TEXT, at=opening.start)
             return reading, end
         self._notes[ELSEWHERE] = None
         return None, end
