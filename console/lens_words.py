@@ -157,6 +157,9 @@ VERDICTS: Final[Mapping[Verdict, Said]] = MappingProxyType(
             "There was too little room for tools that are required: the request was refused.",
             "warn",
         ),
+        Verdict.NOT_CHECKED: Said(
+            "Not checked", "This check was not made, or failed itself: the request was refused.", "bad"
+        ),
     }
 )
 ITEM_STATES: Final[Mapping[ItemState, Said]] = MappingProxyType(

@@ -99,6 +99,7 @@ class Verdict(StrEnum):
     MATCH = "match"
     MISMATCH = "mismatch"
     CAPACITY = "capacity"
+    NOT_CHECKED = "not_checked"
 
 
 class Change(StrEnum):

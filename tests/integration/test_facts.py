@@ -358,6 +358,7 @@ async def test_a_cursor_is_of_its_list_run_and_key(way: Journey) -> None:
 async def test_lists_are_narrowed_by_what_they_offer_and_refuse_the_rest(way: Journey) -> None:
     runtime = await told(
         way, await way.runtime(), surface("x-1", check="early"), surface("x-1", "mismatch"), surface("x-2"),
+        surface("x-3", "not_checked", check="early"),
         coverage("file-1", 1, action="a-1"), coverage("file-2", 1), delivery("r", "met", action="a-1"),
         delivery("s", "missing"),
     )  # fmt: skip
@@ -366,6 +367,8 @@ async def test_lists_are_narrowed_by_what_they_offer_and_refuse_the_rest(way: Jo
         ("early", "match"),
         ("final", "mismatch"),
     ]
+    (unchecked,) = (await lens(way, runtime, "surface", exchange="x-3"))["items"]
+    assert (unchecked["check"], unchecked["verdict"]) == ("early", "not_checked")
     for path, name in (("coverage", "file_id"), ("delivery", "item_id")):
         (item,) = (await lens(way, runtime, path, action="a-1"))["items"]
         assert item[name] == {"coverage": "file-1", "delivery": "r"}[path]

@@ -46,7 +46,10 @@ def test_a_final_check_without_the_early_one_is_refused(surface, told):
     error = refused(guard.check_final, TOOLS)
     assert error.rejection.reason is Reason.EARLY_CHECK_MISSING
     assert settled == [error.rejection]
-    assert [(each.check, each.verdict) for each in told] == [(Check.FINAL, Verdict.MATCH)]
+    assert [(each.check, each.verdict, each.tools) for each in told] == [
+        (Check.FINAL, Verdict.MATCH, 1),
+        (Check.EARLY, Verdict.NOT_CHECKED, 1),
+    ]
 
 
 def test_a_refused_request_stays_refused_and_is_settled_once(surface):
@@ -204,7 +207,7 @@ async def test_room_is_looked_for_where_checks_are_awaited(surface):
         await guard.fit(1)
 
 
-def test_a_measure_that_raises_does_not_let_it_pass(surface):
+def test_a_measure_that_raises_does_not_let_it_pass(surface, told):
     def measure(_):
         raise ZeroDivisionError
 
@@ -212,17 +215,23 @@ def test_a_measure_that_raises_does_not_let_it_pass(surface):
     error = refused(Guard(surface, "call-1", settled.append).fit, 1, measure)
     assert error.rejection.reason is Reason.NOT_CHECKED
     assert len(settled) == 1
+    assert [(each.check, each.verdict) for each in told] == [(Check.EARLY, Verdict.NOT_CHECKED)]
 
 
-def test_what_cannot_be_checked_is_not_sent(surface, monkeypatch):
+@pytest.mark.parametrize("check", list(Check))
+def test_what_cannot_be_checked_is_not_sent_and_reported_as_such(surface, told, monkeypatch, check):
     def broken(_):
         raise MemoryError
 
     monkeypatch.setattr(surface, "differences", broken)
     settled: list[Rejection] = []
-    error = refused(Guard(surface, "call-1", settled.append).check_early, TOOLS)
+    guard = Guard(surface, "call-1", settled.append)
+    error = refused(guard.check_early if check is Check.EARLY else guard.check_final, TOOLS)
     assert error.rejection.reason is Reason.NOT_CHECKED
     assert len(settled) == 1
+    assert [(each.check, each.verdict, each.tools, each.differences) for each in told] == [
+        (check, Verdict.NOT_CHECKED, 1, ())
+    ]
 
 
 def test_a_report_that_raises_changes_no_verdict():

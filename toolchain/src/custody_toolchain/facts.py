@@ -103,11 +103,13 @@ class Check(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a check of a tool surface said. A mismatch and a lack of room refuse the request: it is not dispatched."""
+    """What a check of a tool surface said. All but a match refuse the request: it is not dispatched."""
 
     MATCH = "match"
     MISMATCH = "mismatch"
     CAPACITY = "capacity"
+    # The check was not made, or something raised in it; `tools` are then those that were admitted.
+    NOT_CHECKED = "not_checked"
 
 
 class Change(StrEnum):

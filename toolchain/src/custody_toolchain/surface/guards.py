@@ -89,10 +89,12 @@ class _Checks:
                 check, Verdict.MISMATCH if found else Verdict.MATCH, self._surface.count(presented), found
             )
         except Exception:  # noqa: BLE001 - whatever it was, what was not checked is not sent
+            self._tell_unchecked(check)
             return self._refuse(Reason.NOT_CHECKED, check, ())
         if found:
             return self._refuse(Reason.TOOLS_CHANGED, check, found)
         if check is Check.FINAL and not self._early:
+            self._tell_unchecked(Check.EARLY)
             return self._refuse(Reason.EARLY_CHECK_MISSING, Check.EARLY, ())
         if check is Check.EARLY:
             self._early = True
@@ -108,6 +110,7 @@ class _Checks:
             needed = surface.written_bytes() if measure is None else measure(surface.tools())
             fits = needed <= budget
         except Exception:  # noqa: BLE001 - as above
+            self._tell_unchecked(Check.EARLY)
             return self._refuse(Reason.NOT_CHECKED, Check.EARLY, ())
         if fits:
             return self._rejection, False
@@ -126,6 +129,9 @@ class _Checks:
                 differences=tuple(found),
             )
             return self._rejection, True
+
+    def _tell_unchecked(self, check: Check) -> None:
+        self._tell(check, Verdict.NOT_CHECKED, len(self._surface.names), ())
 
     def _tell(self, check: Check, verdict: Verdict, tools: int, found: Iterable[Difference]) -> None:
         report: Callable[[Fact], None] | None = self._surface.report
