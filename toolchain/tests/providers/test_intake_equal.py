@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections import Counter
 from typing import Any
 
@@ -13,7 +14,7 @@ from client.tests.providers.sdk_views import Call, view
 from client.tests.providers.test_streams_equal import UNREADABLE
 from custody_client.streams import Assembler
 from custody_client.streams.frames import Frames
-from custody_toolchain.intake import Limits, Result, permitting, read_answer, read_output, read_stream
+from custody_toolchain.intake import Limits, Result, Why, permitting, read_answer, read_output, read_stream
 
 OPTIONS = permitting(limits=Limits(text_bytes=64 * 1024 * 1024, actions=1000))
 ANSWERS = [answer for answer in recorded.answers() if answer.status == 200]
@@ -22,6 +23,17 @@ COMPARED = [
     one for one in ANSWERS if one.id not in UNREADABLE and (one.streamed or one.api != "bedrock.invoke")
 ]
 FAILED = [answer for answer in recorded.answers() if answer.status >= 400]
+
+# In an answer that holds one of these the model refuses: whatever their programs find beside it, intake gives nothing.
+REFUSES = re.compile(rb'"type":\s*"refusal"|"refusal":\s*"[^"]|"stop_reason":\s*"refusal"')
+
+
+def asked_for(answer: Recorded) -> tuple[list[Call], Why | None]:
+    """The calls that intake is to find, and why there are none although their program has some."""
+    theirs = view(answer).calls
+    if theirs and REFUSES.search(answer.data):
+        return [], Why.ANSWER_REFUSED
+    return theirs, None
 
 
 def from_recording(answer: Recorded) -> Result:
@@ -86,21 +98,22 @@ def calls(result: Result, like: list[Call]) -> list[Call]:
     "answer", [one for one in COMPARED if one.streamed], ids=lambda one: f"{one.api}-{one.id}"
 )
 def test_a_stream_asks_for_the_calls_that_its_program_finds(answer):
-    theirs = view(answer).calls
+    expected, why = asked_for(answer)
     for result in (from_answer(answer), from_recording(answer)):
-        assert calls(result, theirs) == theirs
-        assert result.refusal is None or not theirs
+        assert calls(result, expected) == expected
+        assert result.refusal is None or not expected
+        assert why is None or (result.refusal is not None and result.refusal.why is why)
 
 
 def test_answers_that_did_not_stream_ask_for_the_calls_that_their_program_finds():
     wrong: dict[str, Any] = {}
     seen: Counter[str] = Counter()
     for answer in (one for one in COMPARED if not one.streamed):
-        theirs = view(answer).calls
-        seen[answer.api] += len(theirs)
+        expected, _ = asked_for(answer)
+        seen[answer.api] += len(expected)
         for result in (from_answer(answer), from_recording(answer)):
-            if calls(result, theirs) != theirs or (result.refusal is not None and theirs):
-                wrong[answer.id] = (answer.api, len(theirs), len(result.actions), str(result.refusal))
+            if calls(result, expected) != expected or (result.refusal is not None and expected):
+                wrong[answer.id] = (answer.api, len(expected), len(result.actions), str(result.refusal))
     assert wrong == {}
     if recorded.is_named():
         assert sum(seen.values()) > 300
