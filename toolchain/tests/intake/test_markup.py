@@ -421,6 +421,8 @@ def test_a_batch_in_a_later_thought_that_was_not_closed_is_ambiguous():
     [
         "Like so:\n<pre>\n",
         "Like so: <pre>\n",
+        "Like so: <pre>a\n",
+        "Here is <attachment name='a'>the text.\nDo this:\n",
         "<!-- of old\n",
         "They wrote: <!--\n",
         "<attachment>\nDo this:\n",
@@ -445,7 +447,8 @@ def test_a_batch_in_an_element_that_was_not_closed_is_ambiguous(before, word):
         "<pre>\na\n</pre>\n",
         "<PRE>a</pre>\n",
         "<!-- a -->\n",
-        "The tag <pre> is one.\n",
+        "The tag <div> is one.\n",
+        "The tags '<pre>', \"<code>\" and `a <pre>` are three.\n",
         "The marks `<!--` and `<pre>`\n",
         "```html\n<pre>\n<!--\n```\n",
         "I run cat <path>\n",

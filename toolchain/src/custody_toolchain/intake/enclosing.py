@@ -18,19 +18,19 @@ _EMPTY: Final = frozenset({
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
     "s", "bos", "eos",
 })  # fmt: skip
-# These also count at the end of a line that begins with words.
+# These also count in the middle of a line, unless a mark of quotation stands at one of their sides.
 _SHOWS: Final = frozenset({
     "attachment", "attachments", "blockquote", "code", "details", "document", "documents", "example", "examples", "pre",
     "quote", "script", "style", "textarea", "xmp",
 })  # fmt: skip
-_LINE_ENDS: Final = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
+_QUOTES: Final = ("`", '"', "'")
 _ITEM: Final = re.compile(r"[ \t]*+(?:[-*+]|[0-9]{1,9}[.)])(?=\s)")
 
 
 def in_element(text: str, begin: int, at: int) -> bool:
     """Tell whether an element or a comment that was opened behind `begin` is still open at a place.
 
-    An element counts that begins a line, or one made for showing that ends one. In a code block none does.
+    An element counts that begins a line, or that is made for showing. In a code block none does.
     """
     opened: list[str] = []
     many: dict[str, int] = {}
@@ -68,7 +68,8 @@ def _take(text: str, tag: re.Match[str], opened: list[str], many: dict[str, int]
 def _counts(text: str, tag: re.Match[str], name: str) -> bool:
     if begins_a_line(text, tag.start()):
         return True
-    return name in _SHOWS and _LINE_ENDS.match(text, tag.end()) is not None
+    before = tag.start() > 0 and text[tag.start() - 1] in _QUOTES
+    return name in _SHOWS and not before and not text.startswith(_QUOTES, tag.end())
 
 
 def in_item(text: str, begin: int, at: int) -> bool:
