@@ -10,6 +10,7 @@ import msgspec
 from custody_toolchain.attachments.kinds import Agreement, agreement, sniffed
 from custody_toolchain.facts import Form, code_of
 from custody_toolchain.ids import checked_id
+from custody_toolchain.locking import OneAtATime
 
 _MOST: Final = 1024
 _MOST_EACH: Final = 64
@@ -156,14 +157,16 @@ class _Entry:
         self.given_of: list[Extraction] = []
 
 
-class Attachments:
+class Attachments(OneAtATime):
     """A ledger for one run.
 
     Promised: received, extracted and given are three things with a status each; what a bound or a time limit cuts off
     says so. Not promised: that what was given was looked at. It opens nothing and keeps no content.
+    Steps may be noted from any thread.
     """
 
     def __init__(self, *, most: int = _MOST, clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
         self._most = most
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
@@ -181,69 +184,75 @@ class Attachments:
     ) -> Received:
         """Note an attachment and what its first bytes show; ValueError for one that is known, or one too many."""
         checked_id(attachment, "an attachment's id")
-        if attachment in self._entries or len(self._entries) >= self._most:
-            raise ValueError("that attachment is known already, or there are too many")
         if code_of(where) != where or size_bytes < 0:
             raise ValueError("where is a closed word, and a size is 0 bytes or more")
         found = sniffed(head)
         received = Received(size_bytes, claimed_type, found, agreement(claimed_type, found), where, state)
-        self._entries[attachment] = _Entry(received)
+        with self._lock:
+            if attachment in self._entries or len(self._entries) >= self._most:
+                raise ValueError("that attachment is known already, or there are too many")
+            self._entries[attachment] = _Entry(received)
         return received
 
     def extracted(self, attachment: str, extraction: Extraction) -> None:
         """Note what a tool made of it; told again under the same id, the last stands, but not over a time-out."""
         checked_id(extraction.id, "an extraction's id")
-        entry = self._entry(attachment)
-        known = self._settled(attachment, extraction.id)
-        if known is None and len(entry.extractions) >= _MOST_EACH:
-            raise ValueError("an attachment has too many extractions")
-        if known is not None and known.state.status is Status.TIMED_OUT:
-            raise ValueError("that extraction was given up at its time limit")
-        entry.extractions[extraction.id] = extraction
-        self._deadlines.pop((attachment, extraction.id), None)
-        if extraction.state.status is Status.PENDING and extraction.state.limit_s is not None:
-            self._deadlines[attachment, extraction.id] = self._clock() + extraction.state.limit_s
+        with self._lock:
+            entry = self._entry(attachment)
+            known = self._settled(attachment, extraction.id)
+            if known is None and len(entry.extractions) >= _MOST_EACH:
+                raise ValueError("an attachment has too many extractions")
+            if known is not None and known.state.status is Status.TIMED_OUT:
+                raise ValueError("that extraction was given up at its time limit")
+            entry.extractions[extraction.id] = extraction
+            self._deadlines.pop((attachment, extraction.id), None)
+            if extraction.state.status is Status.PENDING and extraction.state.limit_s is not None:
+                self._deadlines[attachment, extraction.id] = self._clock() + extraction.state.limit_s
 
     def given(self, attachment: str, given: Given) -> None:
         """Note what stood in a request; ValueError unless it was extracted, and only pages that the extraction has."""
-        entry = self._entry(attachment)
-        extraction = self._settled(attachment, given.extraction)
-        if extraction is None or extraction.state.status not in {Status.DONE, Status.PARTIAL}:
-            raise ValueError("what was not extracted was not given")
-        if given.pages is not None and not _within(given.pages, extraction.pages):
-            raise ValueError("pages that were not extracted were not given")
-        if len(entry.given) >= _MOST_EACH:
-            raise ValueError("an attachment was given too often to list")
-        entry.given.append(given)
-        entry.given_of.append(extraction)
+        with self._lock:
+            entry = self._entry(attachment)
+            extraction = self._settled(attachment, given.extraction)
+            if extraction is None or extraction.state.status not in {Status.DONE, Status.PARTIAL}:
+                raise ValueError("what was not extracted was not given")
+            if given.pages is not None and not _within(given.pages, extraction.pages):
+                raise ValueError("pages that were not extracted were not given")
+            if len(entry.given) >= _MOST_EACH:
+                raise ValueError("an attachment was given too often to list")
+            entry.given.append(given)
+            entry.given_of.append(extraction)
 
     def of(self, attachment: str) -> Attachment | None:
         """Return all that is known of an attachment; what is past its time limit is `timed_out`."""
-        entry = self._entries.get(attachment)
-        if entry is None:
-            return None
-        settled = [self._settled(attachment, extraction) for extraction in entry.extractions]
-        extractions = tuple(extraction for extraction in settled if extraction is not None)
-        given, given_of = tuple(entry.given), tuple(entry.given_of)
-        return Attachment(attachment, entry.received, extractions, given, given_of)
+        with self._lock:
+            entry = self._entries.get(attachment)
+            if entry is None:
+                return None
+            settled = [self._settled(attachment, extraction) for extraction in entry.extractions]
+            extractions = tuple(extraction for extraction in settled if extraction is not None)
+            given, given_of = tuple(entry.given), tuple(entry.given_of)
+            return Attachment(attachment, entry.received, extractions, given, given_of)
 
     @property
     def all(self) -> tuple[Attachment, ...]:
         """All attachments, in the order in which they were received."""
-        known = (self.of(attachment) for attachment in self._entries)
-        return tuple(attachment for attachment in known if attachment is not None)
+        with self._lock:
+            known = (self.of(attachment) for attachment in self._entries)
+            return tuple(attachment for attachment in known if attachment is not None)
 
     def proved(self, media_type: str) -> bool:
         """Say whether something was really extracted here from a file of this sniffed type.
 
         That an extension stands in a list of supported ones proves nothing.
         """
-        return any(
-            extraction.state.status in {Status.DONE, Status.PARTIAL}
-            for entry in self._entries.values()
-            if entry.received.sniffed_type == media_type
-            for extraction in entry.extractions.values()
-        )
+        with self._lock:
+            return any(
+                extraction.state.status in {Status.DONE, Status.PARTIAL}
+                for entry in self._entries.values()
+                if entry.received.sniffed_type == media_type
+                for extraction in entry.extractions.values()
+            )
 
     def _entry(self, attachment: str) -> _Entry:
         entry = self._entries.get(attachment)

@@ -1,7 +1,6 @@
 """Which bytes of which file were seen, and what was odd about the way."""
 
 import secrets
-import threading
 from typing import Final
 
 import msgspec
@@ -10,6 +9,7 @@ from custody_toolchain.coverage.intervals import Intervals
 from custody_toolchain.coverage.pages import Page, Version, file_id, normalised
 from custody_toolchain.facts import MOST_BYTES, MOST_RANGES, CoverageFact, Deviation, fact_id, now
 from custody_toolchain.ids import checked_id, is_id
+from custody_toolchain.locking import OneAtATime
 from custody_toolchain.observing import Guarded, Report
 
 _MOST_OFFSETS: Final = 4096
@@ -184,17 +184,20 @@ def _clamped(page: Page) -> int:
     return 0 if at_end else max(0, page.asked_size - page.size)
 
 
-class Coverage:
+class Coverage(OneAtATime):
     """A ledger of pages for one run.
 
     Promised: bytes are only counted where a tool gave them; a file is whole only when its frontier from 0 reaches its
     end; less is claimed than was read where bounds are reached, never more. Not promised: that what was given was
-    looked at, or that a file stayed the same where nothing about its version is told. Pages may come from any thread.
+    looked at, or that a file stayed the same where nothing about its version is told. Pages may come from any thread,
+    and a process that is forked meanwhile goes on with a copy of its own.
     """
 
     def __init__(
         self, run: str, *, report: Report | None = None, most_files: int = 1024, most_ranges: int = 1024
     ) -> None:
+        # Tools that read at the same time tell of their pages from threads of their own.
+        super().__init__()
         self._run = checked_id(run, "a run's id")
         self._guarded = Guarded(report)
         self._most_files = most_files
@@ -204,8 +207,6 @@ class Coverage:
         self._files: list[_File] = []
         self._session = secrets.token_hex(4)
         self._pages = 0
-        # Tools that read at the same time tell of their pages from threads of their own.
-        self._lock = threading.Lock()
         self.files_dropped = 0
 
     @property

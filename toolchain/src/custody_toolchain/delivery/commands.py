@@ -11,6 +11,7 @@ import msgspec
 from custody_toolchain.delivery.failures import Failure, Output, bounded
 from custody_toolchain.delivery.files import version_of
 from custody_toolchain.facts import now
+from custody_toolchain.locking import OneAtATime
 
 _RETRIES: Final = 2
 _MOST_KEPT: Final = 1024
@@ -77,12 +78,13 @@ class _Tries(msgspec.Struct):
     last: Failure | None = None
 
 
-class Commands:
+class Commands(OneAtATime):
     """A ledger of commands.
 
     Promised: a command that failed and is not retryable is not begun again while its line, folder and inputs are the
     same; one that is retryable is begun again at most `retries` times. Inputs are the files it was declared to depend
     on and those that its arguments name. Not promised: that nothing else has changed (environment, network, clock).
+    Commands may begin and end on any thread.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Commands:
         `expected`: with which exit code a command line in a folder is to end (with one of several, if it is there more
         than once); all others with 0.
         """
+        super().__init__()
         self._retries = retries
         self._watched = watched
         self._expected = expected
@@ -108,16 +111,29 @@ class Commands:
     def begin(self, command: Command, *, build: Build | None = None) -> Begun | Stopped:
         """Ask whether a command may run, right before it does; whoever is told Stopped changes something first."""
         inputs = inputs_of(command)
-        tries = self._tries.get(_fingerprint(command, inputs))
-        if tries is not None and tries.last is not None:
-            if not tries.last.retryable:
-                return Stopped("unchanged_retry", tries.last, tries.failures)
-            if tries.failures > self._retries:
-                return Stopped("retry_budget", tries.last, tries.failures)
-        self._number += 1
-        self._before[self._number] = _hashes(self._watched)
-        _bound(self._before)
-        return Begun(command, self._number, inputs, now(), build)
+        fingerprint = _fingerprint(command, inputs)
+        with self._lock:
+            stopped = self._stopped(fingerprint)
+        if stopped is not None:
+            return stopped
+        # Files are read outside the lock: others need not wait for that.
+        before = _hashes(self._watched)
+        with self._lock:
+            self._number += 1
+            number = self._number
+            self._before[number] = before
+            _bound(self._before)
+        return Begun(command, number, inputs, now(), build)
+
+    def _stopped(self, fingerprint: str) -> Stopped | None:
+        tries = self._tries.get(fingerprint)
+        if tries is None or tries.last is None:
+            return None
+        if not tries.last.retryable:
+            return Stopped("unchanged_retry", tries.last, tries.failures)
+        if tries.failures > self._retries:
+            return Stopped("retry_budget", tries.last, tries.failures)
+        return None
 
     def end(
         self,
@@ -149,8 +165,10 @@ class Commands:
                 output=shown,
             )
         ran = Ran(begun, now(), exit_code, shown, failure, self._made(begun.number))
-        self.ran = [*self.ran[-_MOST_KEPT + 1 :], ran]
-        self._remember(begun, failure)
+        fingerprint = _fingerprint(begun.command, begun.inputs)
+        with self._lock:
+            self.ran = [*self.ran[-_MOST_KEPT + 1 :], ran]
+            self._remember(fingerprint, failure)
         return ran
 
     def runs(self, argv: tuple[str, ...], cwd: str | Path) -> list[Ran]:
@@ -162,14 +180,14 @@ class Commands:
         return codes or {0}
 
     def _made(self, number: int) -> dict[str, str]:
-        before = self._before.pop(number, None)
+        with self._lock:
+            before = self._before.pop(number, None)
         if before is None:
             return {}
         after = _hashes(self._watched)
         return {path: sha for path, sha in after.items() if sha is not None and sha != before[path]}
 
-    def _remember(self, begun: Begun, failure: Failure | None) -> None:
-        fingerprint = _fingerprint(begun.command, begun.inputs)
+    def _remember(self, fingerprint: str, failure: Failure | None) -> None:
         if failure is None:
             self._tries.pop(fingerprint, None)
             return
