@@ -91,7 +91,8 @@ async def test_twenty_accepted_parts_outlive_the_api_that_accepted_them(open_sta
         await sound(stack)
 
 
-@ends(usual=KILLED, other=TERMINATED)
+@pytest.mark.long
+@pytest.mark.parametrize("end", [KILLED, TERMINATED])
 async def test_ended_while_many_post_every_answer_holds_and_every_resend_is_harmless(open_stack, end):
     stack = await open_stack()
     async with site(stack, **ROOMY) as here:

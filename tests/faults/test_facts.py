@@ -70,6 +70,7 @@ async def test_a_writer_killed_between_commit_and_settle_writes_no_fact_twice(st
         await sound(stack)
 
 
+@pytest.mark.long
 async def test_a_writer_killed_before_its_commit_leaves_none_and_the_next_writes_them(stack):
     async with site(stack) as here:
         runtime = await here.runtime("run")
@@ -96,6 +97,7 @@ async def test_two_writers_and_facts_told_again_and_again_are_written_once(stack
         await sound(stack)
 
 
+@pytest.mark.long
 async def test_while_postgres_is_away_facts_wait_up_to_their_bound_and_are_written_afterwards(open_stack):
     stack = await open_stack(own=True, max_deliveries="1")
     async with site(stack) as here:

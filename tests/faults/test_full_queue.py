@@ -3,6 +3,7 @@
 import asyncio
 
 import httpx
+import pytest
 
 from policies.kinds import Role
 from tests.support.ledger import agree, books_of, drained, sound
@@ -26,6 +27,7 @@ async def receipts_of(here: Site, run: str) -> dict[str, tuple[str, str | None]]
             return found
 
 
+@pytest.mark.long
 async def test_forty_at_once_are_32_that_wait_and_8_that_are_refused_and_all_are_explained(open_stack):
     stack = await open_stack()
     async with site(stack) as here:

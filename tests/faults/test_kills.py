@@ -50,6 +50,7 @@ async def wrote_something(stack: Stack, writer: Proc) -> None:
     await until(look, "the writer writes")
 
 
+@pytest.mark.long
 async def test_killed_twice_under_load_nothing_is_lost_and_nothing_comes_twice(stack):
     await killed_under_load(stack, 2)
 
@@ -79,6 +80,7 @@ async def all_stored(here: Site, runtime: Runtime) -> None:
     await sound(stack)
 
 
+@pytest.mark.long
 async def test_killed_before_its_commit_another_writer_writes_the_batch(stack):
     async with site(stack) as here:
         runtime = await queued(here, 10)

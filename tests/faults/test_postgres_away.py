@@ -37,6 +37,7 @@ async def stored_whole(here: Site, runtime: Runtime, queued: int) -> None:
     assert books.by_outcome() == {word: count for word, count in expected.items() if count}
 
 
+@pytest.mark.long
 async def test_the_queue_fills_refuses_and_is_stored_whole_afterwards(open_stack):
     # One delivery too many makes an entry a suspect: the outage must not.
     stack = await open_stack(own=True, max_deliveries="1")

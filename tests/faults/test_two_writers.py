@@ -1,5 +1,7 @@
 """Two writers hold the same batch, because one was too slow: one row each, and one of them settles."""
 
+import pytest
+
 from tests.support.ledger import agree, books_of, drained, sound
 from tests.support.locks import held, somebody_waits, waits_for_a_row
 from tests.support.stack import Proc, until
@@ -32,6 +34,7 @@ async def stored_and_settled_once(here: Site, runtime) -> None:
     await sound(here.stack)
 
 
+@pytest.mark.long
 async def test_both_wait_for_the_same_lock_and_then_both_write(stack):
     async with site(stack) as here:
         runtime = await queued(here)
@@ -46,6 +49,7 @@ async def test_both_wait_for_the_same_lock_and_then_both_write(stack):
         await stored_and_settled_once(here, runtime)
 
 
+@pytest.mark.long
 async def test_the_first_stops_before_it_writes_and_comes_back_after_the_second_settled(stack):
     async with site(stack) as here:
         runtime = await queued(here)

@@ -113,6 +113,7 @@ async def test_without_its_data_receipts_say_so_and_the_closing_counts_what_is_m
         await sound(stack)
 
 
+@pytest.mark.long
 async def test_a_narrowing_while_it_is_away_holds_at_the_write(open_stack):
     stack = await open_stack()
     async with site(stack) as here:
@@ -130,6 +131,7 @@ async def test_a_narrowing_while_it_is_away_holds_at_the_write(open_stack):
         await sound(stack)
 
 
+@pytest.mark.long
 async def test_an_old_copy_of_its_data_brings_back_nothing_that_was_refused_or_stored(open_stack):
     stack = await open_stack()
     async with site(stack) as here:

@@ -88,7 +88,7 @@ async def test_killed_again_and_again_every_part_is_stored_once(
     assert report.sound, report.faults
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 async def test_told_to_stop_it_ends_well_and_leaves_the_rest(
     house: House, queue: Queue, environment: Mapping[str, str], number: signal.Signals
 ) -> None:

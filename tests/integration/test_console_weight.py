@@ -115,6 +115,7 @@ async def named(house: factories.House) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 @in_module
 @pytest.mark.parametrize("route", PAGES)
 async def test_a_page_weighs_little_whatever_it_lists(heavy: Heavy, route: str):

@@ -94,7 +94,7 @@ def test_only_a_closed_word_is_a_code(text, code):
     assert code_of(text) == code
 
 
-@given(st.lists(st.text(), min_size=1))
+@given(st.lists(st.text(max_size=60), min_size=1, max_size=5))
 def test_an_id_made_of_names_is_one_and_always_the_same(names):
     made = fact_id("stage", *names)
     assert is_id(made)
