@@ -43,6 +43,7 @@ async def ended(proc: Proc, end: signal.Signals) -> None:
         await proc.ended()
 
 
+@pytest.mark.long
 @ends(usual=TERMINATED, other=KILLED)
 async def test_half_of_a_body_becomes_interrupted_or_nothing(open_stack, end):
     stack = await open_stack()
@@ -145,6 +146,7 @@ async def test_a_sender_that_goes_away_leaves_a_reason_and_gives_its_room_back(o
         await sound(stack)
 
 
+@pytest.mark.long
 async def test_a_body_that_comes_too_slowly_is_interrupted_in_time_and_its_connection_closed(open_stack):
     stack = await open_stack()
     async with site(stack) as here, AsyncExitStack() as exits:

@@ -20,6 +20,7 @@ from store.ids import ScopeId
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
 from store.wiring import Services, open_services
+from tests.support.loopback import PLAIN
 
 DAY = timedelta(days=1)
 
@@ -78,7 +79,7 @@ async def running(settings: Settings) -> AsyncIterator[Api]:
     try:
         async with (
             open_services(settings) as services,
-            httpx.AsyncClient(base_url=url, timeout=10, trust_env=False) as client,
+            httpx.AsyncClient(base_url=url, timeout=10, trust_env=False, verify=PLAIN) as client,
         ):
             await _answering(client, serving)
             yield Api(url, port, services, client)

@@ -17,6 +17,7 @@ from store.ids import ScopeId
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
 from store.wiring import Services
+from tests.support.loopback import PLAIN
 
 HERE = "http://console.test"
 DAY = timedelta(days=1)
@@ -55,7 +56,7 @@ class Running:
         transport = httpx.ASGITransport(
             cast("Any", self.app), raise_app_exceptions=False, client=(address, 1234)
         )
-        return Browser(httpx.AsyncClient(transport=transport, base_url=HERE, headers=headers))
+        return Browser(httpx.AsyncClient(transport=transport, base_url=HERE, headers=headers, verify=PLAIN))
 
     async def scope(self, name: str = "scope-one", **policy: object) -> Scope:
         """Make a scope."""

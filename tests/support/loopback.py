@@ -1,8 +1,13 @@
 """Tests speak to this machine only: a connection to anywhere else fails where it is made."""
 
 import ipaddress
+import ssl
 import sys
-from typing import Any
+from typing import Any, Final
+
+# What clients of tests verify with: all is plain HTTP, and loading the world's certificates for each client takes as
+# long as making a database.
+PLAIN: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def refuse_everything_else() -> None:

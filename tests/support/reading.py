@@ -23,6 +23,7 @@ from store.queue import Entry
 from tests.support import factories
 from tests.support.api import Api, bearer, settings_for
 from tests.support.factories import House, Run, evidence_of
+from tests.support.loopback import PLAIN
 
 Headers = Mapping[str, str]
 URL = "http://custody.test"
@@ -98,6 +99,6 @@ async def library(
     async with (
         factories.house(database_url, keys_dir) as house,
         _started(app),
-        httpx.AsyncClient(base_url=URL, transport=transport) as client,
+        httpx.AsyncClient(base_url=URL, transport=transport, verify=PLAIN) as client,
     ):
         yield Library(Api(URL, 0, app.state.services, client), house)

@@ -33,6 +33,7 @@ from store.up.processes import commands
 from store.wiring import Services, open_services
 from tests.support.api import DAY, bearer
 from tests.support.databases import at, clone_of, make_template
+from tests.support.loopback import PLAIN
 
 ROOT: Final = Path(__file__).parents[2]
 WITHIN_S: Final = 20.0
@@ -155,7 +156,7 @@ class Stack:
         return proc
 
     async def answering(self, proc: Proc) -> None:
-        async with httpx.AsyncClient(base_url=proc.url, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=proc.url, trust_env=False, verify=PLAIN) as client:
 
             async def look() -> bool:
                 assert proc.alive, proc.said()

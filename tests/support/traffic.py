@@ -12,6 +12,7 @@ import httpx
 from policies.kinds import Role
 from store.services.scopes import Scope
 from tests.support.ledger import Runtime
+from tests.support.loopback import PLAIN
 from tests.support.stack import Proc, Stack
 
 
@@ -44,7 +45,9 @@ async def site(stack: Stack, **policy: object) -> AsyncIterator[Site]:
     scope = await stack.scope(**policy)
     await stack.answering(starting)
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
-    async with httpx.AsyncClient(base_url=starting.url, timeout=30, trust_env=False, limits=limits) as client:
+    async with httpx.AsyncClient(
+        base_url=starting.url, timeout=30, trust_env=False, limits=limits, verify=PLAIN
+    ) as client:
         yield Site(stack, starting, scope, await stack.key(Role.RUNTIME, scope), client)
 
 

@@ -89,7 +89,7 @@ def test_a_success_is_no_failure_and_may_be_run_again(tmp_path):
 
 
 def test_odd_arguments_are_arguments(tmp_path):
-    command = Command(("echo", "a\0b", "x" * 5000, "caf\udce9"), str(tmp_path))
+    command = Command(("echo", "a\0b", "x" * 5000, "pear\udce9"), str(tmp_path))
     begun = Commands().begin(command)
     assert isinstance(begun, Begun)
     assert begun.inputs == {}

@@ -8,7 +8,7 @@ from toolchain.tests.pages import DOCS, examples, printed
 README = DOCS.parent / "README.md"
 PACKAGE = DOCS.parent / "src" / "custody_toolchain"
 # What parts share; named in the text below the table.
-SHARED = {"facts", "observing", "ids", "driving"}
+SHARED = {"facts", "observing", "ids", "driving", "locking"}
 
 
 def modules() -> set[str]:
