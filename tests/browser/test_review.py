@@ -67,7 +67,7 @@ async def test_a_bundle_is_fetched_and_verified_by_the_clients_verifier(place, w
             await seen.page.get_by_role("button", name="Fetch the bundle").click()
         bundle = tmp_path / "bundle.zip"
         await (await coming.value).save_as(bundle)
-        await seen.page.locator("[data-state='given']").wait_for()
+        await seen.page.locator("[data-state='given']").wait_for(timeout=30_000)
     report = verify_bundle(bundle, Policy.parse(policy.encode()), [])
     failed = [(item.kind, item.problem) for item in report.items if item.state.value == "failed"]
     assert not failed
