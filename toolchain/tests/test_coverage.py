@@ -16,7 +16,7 @@ from custody_toolchain.facts import CoverageFact, Deviation, encode
 MiB = 1024 * 1024
 
 
-def page(asked, size, *, granted=None, of=None, path="/work/a.txt", **said):
+def page(asked, size, *, granted=None, of=None, path="/texts/a.txt", **said):
     """Return a page as a well-behaved tool gives it: `granted` bytes from where it was asked, and where to go on."""
     granted = size if granted is None else granted
     eof = of is not None and asked + granted >= of
@@ -144,7 +144,7 @@ def test_a_start_in_the_middle_is_named():
 
 def test_an_offset_that_a_tool_named_is_no_invention():
     ledger = Coverage("run-1")
-    ledger.offer("/work/a.txt", 500)
+    ledger.offer("/texts/a.txt", 500)
     reading = ledger.read(page(500, 100))
     assert reading.deviations == (Deviation.STARTED_IN_THE_MIDDLE,)
 
@@ -158,7 +158,7 @@ def test_without_a_next_offset_of_the_tools_every_next_one_is_computed():
 
 def test_an_empty_file_is_whole_once_it_was_looked_at():
     ledger = Coverage("run-1")
-    assert ledger.of("/work/a.txt") is None
+    assert ledger.of("/texts/a.txt") is None
     reading = ledger.read(page(0, 4000, granted=0, of=0))
     assert reading.coverage.whole
     assert reading.coverage.end == 0
@@ -267,7 +267,7 @@ def test_one_files_end_does_not_complete_another():
 def test_paths_are_normalised():
     ledger = Coverage("run-1")
     ledger.read(page(0, 100, path="/work//x/../a.txt"))
-    ledger.read(page(100, 100, of=200, path="//work/./a.txt"))
+    ledger.read(page(100, 100, of=200, path="//texts/./a.txt"))
     assert [known.whole for known in ledger.files] == [True]
 
 
@@ -289,7 +289,7 @@ def test_pages_that_threads_tell_of_at_once_are_counted_one_after_the_other():
             list(threads.map(lambda mine: [ledger.read(page(at, 5)) for at in mine], places))
     finally:
         sys.setswitchinterval(wait)
-    known = ledger.of("/work/a.txt")
+    known = ledger.of("/texts/a.txt")
     assert known is not None
     given = {byte for mine in places for at in mine for byte in range(at, at + 5)}
     assert {byte for start, stop in known.ranges for byte in range(start, stop)} == given
@@ -400,7 +400,7 @@ class Reader(RuleBasedStateMachine):
 
     @invariant()
     def never_more_than_was_read(self):
-        coverage = self.ledger.of("/work/a.txt")
+        coverage = self.ledger.of("/texts/a.txt")
         if coverage is not None:
             assert {byte for start, stop in coverage.ranges for byte in range(start, stop)} == self.seen
             assert not coverage.whole or self.seen == set(range(self.size))
