@@ -266,15 +266,15 @@ def test_one_files_end_does_not_complete_another():
 
 def test_paths_are_normalised():
     ledger = Coverage("run-1")
-    ledger.read(page(0, 100, path="/work//x/../a.txt"))
+    ledger.read(page(0, 100, path="/texts//x/../a.txt"))
     ledger.read(page(100, 100, of=200, path="//texts/./a.txt"))
     assert [known.whole for known in ledger.files] == [True]
 
 
 def test_a_path_that_is_no_unicode_is_a_file_as_any():
     ledger = Coverage("run-1")
-    ledger.read(page(0, 100, of=100, path="/work/\ud800.txt"))
-    ledger.read(page(0, 100, path="/work/\udcff.txt"))
+    ledger.read(page(0, 100, of=100, path="/texts/\ud800.txt"))
+    ledger.read(page(0, 100, path="/texts/\udcff.txt"))
     assert [known.whole for known in ledger.files] == [True, False]
 
 
