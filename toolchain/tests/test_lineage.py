@@ -214,7 +214,7 @@ def test_a_report_that_raises_changes_nothing(told):
 
     lineage = Lineage(RUN, raising)
     assert sent(lineage, tool(lineage.bind("a whole result", A1))) == [(0, "a1", "full")]
-    assert lineage.report_failed == 1
+    assert lineage.reports_failed == 1
 
 
 class Message(pydantic.BaseModel):

@@ -241,7 +241,7 @@ def test_a_report_that_raises_changes_no_verdict():
     guard = Guard(Surface.admit(TOOLS, report), "call-1", lambda _: None)
     guard.check_early(TOOLS)
     refused(guard.check_final, OTHER)
-    assert guard.report_failed == 2
+    assert guard.reports_failed == 2
 
 
 def test_no_content_is_in_errors_facts_and_rejections(surface, told):

@@ -1,6 +1,7 @@
 """The lineage of one run: what is bound, what a prepared request holds of it, and what was submitted."""
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast
@@ -15,6 +16,7 @@ from custody_toolchain.lineage.binding import Book, Carried, Pins, bind_weakly, 
 from custody_toolchain.lineage.cutting import at_characters, part_of, within
 from custody_toolchain.lineage.finding import Found, find
 from custody_toolchain.lineage.memory import NOTHING_KNOWN, Memory, Occurrence, Sent
+from custody_toolchain.observing import Guarded, Report
 
 Thing = TypeVar("Thing")
 
@@ -76,7 +78,7 @@ class Lineage:
     def __init__(
         self,
         run: str,
-        report: Callable[[Fact], None] | None = None,
+        report: Report | None = None,
         *,
         first_request: int = 1,
         most_texts: int = MOST_TEXTS,
@@ -85,7 +87,7 @@ class Lineage:
         most_occurrences: int = MOST_OCCURRENCES,
     ) -> None:
         self.run = checked_id(run, "a run's id")
-        self._report = report
+        self._guarded = Guarded(report)
         self._next_request = _numbered(first_request)
         self._book = Book(most_actions)
         self._pins = Pins(most_texts, most_text_bytes)
@@ -93,7 +95,11 @@ class Lineage:
         self._end = finalize(self, self._pins.clear)
         self._end.atexit = False
         self.unbound = 0
-        self.report_failed = 0
+
+    @property
+    def reports_failed(self) -> int:
+        """How many times the report raised; no link is another for it."""
+        return self._guarded.failed
 
     def made(self, result: ResultRef, mark: object = None) -> None:
         """Say that a result was made; of older versions of it nothing is linked from now on.
@@ -254,29 +260,27 @@ class Lineage:
 
     def _note(self, sent: Sent) -> None:
         self._memory.add(sent)
-        if self._report is None:
-            return
         at = now()
-        for place, (found, link) in enumerate(zip(sent.found, sent.links, strict=True)):
-            bound = found.carried if link is Link.BOUND else None
-            told = fact_id("occurrence", sent.request, place, sent.exchange, *_named(sent.attempt))
-            fact = OccurrenceFact(
-                fact=told,
-                at=at,
-                exchange=sent.exchange,
-                request=sent.request,
-                position=found.position,
-                link=link,
-                view=NOTHING_KNOWN if found.carried is None else found.carried.view,
-                attempt=sent.attempt,
-                action=None if bound is None else bound.result.action,
-                result_version=None if bound is None else bound.result.version,
-                call_id=_sayable(found.call_id),
-            )
-            try:
-                self._report(fact)
-            except Exception:  # noqa: BLE001 - an observer's fault changes no request; it is counted
-                self.report_failed += 1
+        for place in range(len(sent.found)):
+            self._guarded.tell(partial(_fact, sent, place, at))
+
+
+def _fact(sent: Sent, place: int, at: datetime) -> OccurrenceFact:
+    found, link = sent.found[place], sent.links[place]
+    bound = found.carried if link is Link.BOUND else None
+    return OccurrenceFact(
+        fact=fact_id("occurrence", sent.request, place, sent.exchange, *_named(sent.attempt)),
+        at=at,
+        exchange=sent.exchange,
+        request=sent.request,
+        position=found.position,
+        link=link,
+        view=NOTHING_KNOWN if found.carried is None else found.carried.view,
+        attempt=sent.attempt,
+        action=None if bound is None else bound.result.action,
+        result_version=None if bound is None else bound.result.version,
+        call_id=_sayable(found.call_id),
+    )
 
 
 def _seen_as(form: Form, carried: tuple[Carried, ...]) -> tuple[Carried, ...]:

@@ -1,12 +1,12 @@
 """The tools that an owner admitted: a baseline that nothing can reach."""
 
 import marshal
-from collections.abc import Callable
 from typing import Any, Final, Self
 
 import msgspec
 
-from custody_toolchain.facts import Difference, Fact
+from custody_toolchain.facts import Difference
+from custody_toolchain.observing import Report
 from custody_toolchain.surface.copies import MOST_TOOLS, Copier, NotJson, Unreadable
 from custody_toolchain.surface.descriptors import Descriptor, read, tools_of
 from custody_toolchain.surface.differences import differences, same
@@ -23,14 +23,14 @@ class Surface:
     format are the same. Not promised: a verdict on whether the tools are fit.
     """
 
-    def __init__(self, tools: list[Any], report: Callable[[Fact], None] | None) -> None:
+    def __init__(self, tools: list[Any], report: Report | None) -> None:
         self._tools = tools
         self._written = marshal.dumps(tools, _FORMAT)
         self._descriptors = read(tools)
         self.report = report
 
     @classmethod
-    def admit(cls, descriptors: Any, report: Callable[[Fact], None] | None = None) -> Self:
+    def admit(cls, descriptors: Any, report: Report | None = None) -> Self:
         """Take tools as a baseline: a list of a provider's dicts, or a whole request that holds one.
 
         Unreadable if they are not JSON, refer to themselves, are too many (1,024 tools, 200,000 values) or too large

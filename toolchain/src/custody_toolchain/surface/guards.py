@@ -12,7 +12,6 @@ from custody_toolchain.facts import (
     MOST_DIFFERENCES,
     Check,
     Difference,
-    Fact,
     NotAFact,
     SurfaceFact,
     Verdict,
@@ -21,6 +20,7 @@ from custody_toolchain.facts import (
     now,
 )
 from custody_toolchain.ids import checked_id
+from custody_toolchain.observing import Guarded
 from custody_toolchain.surface.admitted import Surface
 
 _LONGEST_NAME: Final = 128
@@ -69,7 +69,12 @@ class _Checks:
         self._early = False
         self._final = False
         self._rejection: Rejection | None = None
-        self.report_failed = 0
+        self._guarded = Guarded(surface.report)
+
+    @property
+    def reports_failed(self) -> int:
+        """How many times the report raised; no verdict is another for it."""
+        return self._guarded.failed
 
     @property
     def passed(self) -> bool:
@@ -134,27 +139,22 @@ class _Checks:
         self._tell(check, Verdict.NOT_CHECKED, len(self._surface.names), ())
 
     def _tell(self, check: Check, verdict: Verdict, tools: int, found: Iterable[Difference]) -> None:
-        report: Callable[[Fact], None] | None = self._surface.report
-        if report is None:
-            return
+        self._guarded.tell(lambda: self._fact(check, verdict, tools, found))
+
+    def _fact(self, check: Check, verdict: Verdict, tools: int, found: Iterable[Difference]) -> SurfaceFact:
         attempt = () if self._attempt is None else (self._attempt,)
-        try:
-            report(
-                _bounded(
-                    SurfaceFact(
-                        fact=fact_id("surface", check.value, verdict.value, self._exchange, *attempt),
-                        at=now(),
-                        exchange=self._exchange,
-                        check=check,
-                        verdict=verdict,
-                        tools=tools,
-                        attempt=self._attempt,
-                        differences=tuple(map(_sayable, found)),
-                    )
-                )
+        return _bounded(
+            SurfaceFact(
+                fact=fact_id("surface", check.value, verdict.value, self._exchange, *attempt),
+                at=now(),
+                exchange=self._exchange,
+                check=check,
+                verdict=verdict,
+                tools=tools,
+                attempt=self._attempt,
+                differences=tuple(map(_sayable, found)),
             )
-        except Exception:  # noqa: BLE001 - an observer's fault changes no verdict; it is counted
-            self.report_failed += 1
+        )
 
 
 class Guard(_Checks):
