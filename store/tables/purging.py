@@ -213,12 +213,6 @@ async def due(connection: Connection) -> bool:
     return bool(await connection.fetchval(_SQL["due"]))
 
 
-async def oldest_purging(connection: Connection) -> datetime | None:
-    """Return since when the oldest part that is on its way out has been so."""
-    value: datetime | None = await connection.fetchval(_SQL["oldest_purging"])
-    return value
-
-
 def _target(row: Record) -> Target:
     return Target(row["scope_id"], row["run_uid"], row["evidence"], row["bucket_id"])
 

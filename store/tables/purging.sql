@@ -178,6 +178,3 @@ SELECT EXISTS (SELECT 1 FROM erasures WHERE state = 'accepted' OR (state = 'purg
                      ORDER BY scope_id, purging_at LIMIT 1) AS p
                JOIN log_entries l ON l.subject = p.evidence AND l.kind = 'purge' AND l.scope_id = p.scope_id
                WHERE l.idx < (SELECT published_size FROM log_state))
-
--- name: oldest_purging since when content that is refused for good is on its way out
-SELECT min(purging_at) FROM parts WHERE state = 'purging' AND purged_at IS NULL
