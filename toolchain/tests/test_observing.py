@@ -2,12 +2,14 @@
 
 import os
 import threading
+import time
+from collections.abc import Iterator
 
 import msgspec
 import pytest
 
 from custody_toolchain.facts import CoverageFact, Fact, now
-from custody_toolchain.observing import Reporter
+from custody_toolchain.observing import Observer, Reporter
 
 WAIT_S = 5.0
 
@@ -96,6 +98,41 @@ def test_a_forked_process_has_lines_of_its_own():
     go_on.set()
     assert os.waitstatus_to_exitcode(status) == 0
     assert reporter.close(WAIT_S)
+
+
+class Slowly(tuple[Observer, ...]):
+    """Observers that take a moment to be gone through, so that other threads come meanwhile."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Observer]:
+        time.sleep(0.05)
+        return super().__iter__()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_threads_that_are_first_together_in_a_forked_process_share_one_line():
+    got: set[str] = set()
+    told_on: set[int] = set()
+
+    def observe(seen: Fact) -> None:
+        got.add(seen.fact)
+        told_on.add(threading.get_ident())
+
+    reporter = Reporter(observe)
+    child = os.fork()
+    if child == 0:
+        reporter._observers = Slowly(reporter._observers)
+        names = {f"f{at}" for at in range(4)}
+        threads = [threading.Thread(target=reporter.report, args=(fact(name),)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(WAIT_S)
+        done = reporter.flush(WAIT_S)
+        os._exit(0 if done and got == names and len(told_on) == 1 else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

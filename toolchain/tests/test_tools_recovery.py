@@ -200,6 +200,16 @@ def test_a_receipt_of_another_action_is_not_taken_for_this_one():
     assert outcome.answer.refusal.code == "not_that_receipt"
 
 
+def test_a_receipt_that_holds_no_json_is_not_taken_and_nothing_is_executed_for_it():
+    runtime = Runtime()
+    host = replayed(runtime)
+    runtime.kept["run-1", "a1"] = msgspec.structs.replace(runtime.kept["run-1", "a1"], view={"rows": {1, 2}})
+    before = len(runtime.executed)
+    outcome = host.run(TURN, action())
+    assert outcome.answer.refusal.code == "not_that_receipt"
+    assert len(runtime.executed) == before
+
+
 def test_a_receipt_is_the_same_after_its_json():
     runtime = Runtime()
     replayed(runtime)

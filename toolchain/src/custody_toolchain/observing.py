@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 from custody_toolchain.facts import Fact, decode, encode
+from custody_toolchain.locking import OneAtATime
 
 Report: TypeAlias = Callable[[Fact], None]
 Observer: TypeAlias = Callable[[Fact], object]
@@ -38,10 +39,11 @@ class Guarded:
             self.failed += 1
 
 
-class Reporter:
+class Reporter(OneAtATime):
     """Gives each observer a copy of each fact, on a thread of its own that ends with the process."""
 
     def __init__(self, *observers: Observer, most_waiting: int = _MOST_WAITING) -> None:
+        super().__init__()
         self._observers = observers
         self._most_waiting = most_waiting
         self._lines = [_Line(observer, most_waiting) for observer in observers]
@@ -61,12 +63,16 @@ class Reporter:
 
     def _here(self) -> "list[_Line]":
         """Return the lines of this process: one that was forked has neither the threads nor, for sure, the locks."""
-        if self._process != os.getpid():
-            self._lines = [_Line(observer, self._most_waiting) for observer in self._observers]
-            self._process = os.getpid()
-            if self._closed:
-                self.close()
-        return self._lines
+        if self._process == os.getpid():
+            return self._lines
+        with self._lock:
+            if self._process != os.getpid():
+                self._lines = [_Line(observer, self._most_waiting) for observer in self._observers]
+                for line in self._lines if self._closed else ():
+                    line.close()
+                # Last, since it is what other threads look at.
+                self._process = os.getpid()
+            return self._lines
 
     @property
     def dropped(self) -> int:

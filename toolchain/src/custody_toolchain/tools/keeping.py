@@ -6,7 +6,7 @@ from custody_toolchain.driving import Steps, ask
 from custody_toolchain.facts import Stage, Status
 from custody_toolchain.tools.course import Course, Unusable, failed, refused
 from custody_toolchain.tools.records import Receipt, Step
-from custody_toolchain.tools.values import same
+from custody_toolchain.tools.values import NotJson, same
 
 
 class Keeping:
@@ -34,7 +34,11 @@ class Keeping:
             return None
         if not isinstance(prior, Receipt) or (prior.run, prior.action) != course.key:
             raise Unusable(Stage.REPLAY, failed("not_that_receipt"))
-        self.prior = prior.own_copy()
+        try:
+            self.prior = prior.own_copy()
+        except NotJson as error:
+            # No host ever saved one like it: whatever it is, it says nothing of what was executed.
+            raise Unusable(Stage.REPLAY, failed("not_that_receipt")) from error
         return self.prior
 
     def same_action(self, prior: Receipt) -> None:
