@@ -60,8 +60,12 @@ class Book:
 
     def note(self, result: ResultRef, mark: object) -> bool:
         """Take a result down; False if no more actions can be kept in mind."""
-        newest = self._newest.get(result.action)
-        if newest is not None and newest >= result.version and mark is None:
+        # Most results need not wait for the lock: `setdefault` is one step, taken whole or not at all.
+        if (
+            mark is None
+            and len(self._newest) < self._most_actions
+            and self._newest.setdefault(result.action, result.version) >= result.version
+        ):
             return True
         with lock:
             newest = self._newest.get(result.action)
