@@ -61,7 +61,7 @@ test: setup  ## the tests (T=path for some of them)
 	@$(BIN)/python -m pytest -q $(SPREAD) -m "not long and not browser and not oracle and not provider" --ignore tests/browser $(T) $(ARGS)
 
 test-long: setup  ## the tests that take more than a few seconds
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "long and not provider" $(T) $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "long and not browser and not oracle and not provider" --ignore tests/browser $(T) $(ARGS)
 	@CUSTODY_TEST_EXAMPLES=400 $(BIN)/python -m pytest -q -n 2 -m "hypothesis and not long and not provider" toolchain/tests
 
 test-oracles: setup  ## bundles against others' programs (CORPUS=file; installs Go by apt, the rest in .venv-oracles)
