@@ -40,7 +40,8 @@ class Marker:
         pieces: list[str] = []
         start, end = 0, min(len(text), most)
         for found in _PERHAPS.finditer(text, 0, end):
-            if not hides(found[1]):
+            alone = len(found[0]) == 1
+            if not hides(found[1], text[found.start() - 1 : found.start()] if alone else ""):
                 continue
             if self._left == 0:
                 end = found.start()

@@ -16,6 +16,13 @@ _UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _SPACE: Final = "Zs"
 # Letters without a glyph, and the blank of Braille, which no category tells from those that have one.
 _BLANKS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
+# Selectors of a glyph have none themselves: behind any character, a row of them can spell a text.
+_SELECTORS: Final = frozenset(
+    map(chr, (*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
+# One of these behind a symbol is how an emoji is written.
+_STYLES: Final = frozenset("\ufe0e\ufe0f")
+_SYMBOL: Final = "So"
 
 
 def visible(text: str) -> Markup:
@@ -23,18 +30,20 @@ def visible(text: str) -> Markup:
     return Markup("").join(_pieces(text))
 
 
-def hides(character: str) -> bool:
-    """Say whether a character would not be seen as what it is."""
+def hides(character: str, before: str = "") -> bool:
+    """Say whether a character would not be seen as what it is; `before` is the one that it follows, if any."""
     if character == " " or character in _PLAIN:
         return False
+    if character in _STYLES and before and unicodedata.category(before) == _SYMBOL:
+        return False
     kind = unicodedata.category(character)
-    return kind in _UNSEEN or kind == _SPACE or character in _BLANKS
+    return kind in _UNSEEN or kind == _SPACE or character in _BLANKS or character in _SELECTORS
 
 
 def _pieces(text: str) -> Iterator[Markup]:
     start = 0
     for at, character in enumerate(text):
-        if (character < "\x7f" and character >= " ") or not hides(character):
+        if (character < "\x7f" and character >= " ") or not hides(character, text[at - 1 : at]):
             continue
         yield Markup.escape(text[start:at])
         yield _mark(character)
