@@ -19,7 +19,9 @@ _TEXT: Final = "'"
 def csv_lines(rows: Sequence[Sequence[Any]]) -> bytes:
     """Return rows of cells as lines of CSV."""
     written = io.StringIO(newline="")
-    csv.writer(written, lineterminator="\r\n").writerows([cell(each) for each in row] for row in rows)
+    # All in quotes: a spreadsheet that parts cells at another sign than the comma must not begin one inside of ours.
+    lines = csv.writer(written, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
+    lines.writerows([cell(each) for each in row] for row in rows)
     return written.getvalue().encode()
 
 

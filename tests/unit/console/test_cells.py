@@ -40,5 +40,12 @@ def test_a_reader_of_csv_gets_every_cell_back_and_none_that_begins_a_formula(tex
         assert not shown.lstrip().startswith(FORMULAS)
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_no_cell_begins_a_formula_whatever_separates_cells_for_its_reader(separator: str):
+    text = f"x{separator}=cmd|' /C calc'!A0"
+    (read,) = csv.reader(io.StringIO(csv_lines([[text]]).decode(), newline=""), delimiter=separator)
+    assert read == [text]
+
+
 def test_json_lines_are_one_a_row_and_unchanged():
     assert json_line({"purpose": "=1\n", "n": 1}) == b'{"purpose":"=1\\n","n":1}\n'
