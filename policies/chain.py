@@ -42,8 +42,7 @@ class Seen:
     form: Form
 
 
-_BEFORE: Final = frozenset({Stage.ADMISSION, Stage.RESERVATION, Stage.REPLAY})
-_TURNED_DOWN: Final = frozenset({Status.REFUSED, Status.FAILED})
+_NOES: Final = frozenset({Status.REFUSED, Status.FAILED})
 _FAILED: Final = frozenset({Status.FAILED, Status.TIMED_OUT, Status.CANCELLED})
 _BEST_FIRST: Final = (
     (Form.FULL, Row.CARRIED),
@@ -54,15 +53,21 @@ _BEST_FIRST: Final = (
 
 def row(steps: Sequence[Step], seen: Iterable[Seen]) -> Row:
     """Decide from the stages, in the order told, and from what stands in one request, or in all of them."""
-    return _broken(steps) or _given(seen)
+    return rows(steps, [seen])[0]
+
+
+def rows(steps: Sequence[Step], requests: Iterable[Iterable[Seen]]) -> list[Row]:
+    """Decide for each of an action's requests, from what stands in each."""
+    broken = _broken(steps)
+    return [broken or _given(seen) for seen in requests]
 
 
 def executions(steps: Sequence[Step]) -> int | None:
     """Return how many times the tool was really started; None where nobody told us."""
-    started = [step.execution or 1 for step in steps if step.stage is Stage.EXECUTION]
+    started = [step.execution or 1 for step in steps if _shows_a_start(step)]
     if started:
         return max(started)
-    return 0 if _broken(steps) is Row.REFUSED_BEFORE_CALL else None
+    return 0 if _refused(steps) else None
 
 
 def last_of(steps: Sequence[Step]) -> dict[Stage, Status]:
@@ -78,15 +83,33 @@ def _executed(steps: Sequence[Step]) -> list[Step]:
 
 def _broken(steps: Sequence[Step]) -> Row | None:
     """Return the stage at which it ended; None where none of them says so."""
+    if _refused(steps):
+        return Row.REFUSED_BEFORE_CALL
     executed = _executed(steps)
-    replayed = any(step.status is Status.REPLAYED for step in steps)
-    if not executed and not replayed:
-        refused = any(step.stage in _BEFORE and step.status in _TURNED_DOWN for step in steps)
-        return Row.REFUSED_BEFORE_CALL if refused else None
     if executed and executed[-1].status in _FAILED:
         return Row.EXECUTION_FAILED
     projected = [step.status for step in steps if step.stage is Stage.PROJECTION]
     return Row.PROJECTION_FAILED if projected and projected[-1] is Status.FAILED else None
+
+
+def _refused(steps: Sequence[Step]) -> bool:
+    """Say whether it was surely not executed: what decides last was told of, and of it nothing but noes.
+
+    A yes that was told once, or a replay, refused ones too, may stand for a start of which nobody told.
+    """
+    if any(_shows_a_start(step) or step.stage is Stage.REPLAY for step in steps):
+        return False
+    reserved = [step.status for step in steps if step.stage is Stage.RESERVATION]
+    decided = reserved or [step.status for step in steps if step.stage is Stage.ADMISSION]
+    return bool(decided) and _NOES.issuperset(decided)
+
+
+def _shows_a_start(step: Step) -> bool:
+    """Say whether a step is of an execution, or of what only follows one."""
+    if step.stage is Stage.EXECUTION or step.status is Status.SETTLED:
+        return True
+    # An admission and a reservation name the execution that they are for.
+    return step.execution is not None and step.stage not in {Stage.ADMISSION, Stage.RESERVATION}
 
 
 def _given(seen: Iterable[Seen]) -> Row:

@@ -298,7 +298,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "run_facts",
         "4096",
-        forms.count(1, 1_000_000),
+        forms.count(1, 16_384),
         "facts of one run that are kept; beyond them none is taken",
     ),
     Setting("db_pool", "8", forms.count(1, 1000), "connections to Postgres of one process"),

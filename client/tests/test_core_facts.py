@@ -93,6 +93,7 @@ def test_full_means_that_the_newcomer_is_counted_and_nobody_waits(service, custo
         [b'{"a":1},{"b":2}'],
         [b'{"a":1'],
         [b"\xff"],
+        [b'{"a":"\xff"}'],
         [b"[" * 1000],
     ],
     ids=lambda odd: repr(odd)[:16],

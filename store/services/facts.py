@@ -41,6 +41,8 @@ Pointer: TypeAlias = Annotated[str, msgspec.Meta(max_length=128)]
 Code: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_.-]{0,63}\Z")]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 Ordinal: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
+# What operating systems give: unsigned ones of 32 bits, and a signal's as a negative one.
+ExitCode: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**32 - 1)]
 
 
 class View(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -143,7 +145,7 @@ class DeliveryFact(_Common, frozen=True, kw_only=True, tag=FactType.DELIVERY.val
     state: ItemState
     code: Code | None = None
     size: Count | None = None
-    exit_code: int | None = None
+    exit_code: ExitCode | None = None
     action: Id | None = None
 
 
@@ -154,7 +156,7 @@ FORMS: Final = (StageFact, OccurrenceFact, SurfaceFact, CoverageFact, DeliveryFa
 _decoder: Final = msgspec.json.Decoder(Fact)
 _encoder: Final = msgspec.json.Encoder()
 # Whatever is written as JSON: numbers are not made, since one may be of any length.
-_any: Final = json.JSONDecoder(parse_int=str, parse_float=str)
+_any: Final = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
 _HEAD: Final = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*"facts"[ \t\r\n]*:[ \t\r\n]*\[[ \t\r\n]*')
 _NEXT: Final = re.compile(r"[ \t\r\n]*([],])[ \t\r\n]*")
 _TAIL: Final = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*")
@@ -166,10 +168,11 @@ _LAST: Final = datetime.max.replace(tzinfo=UTC)
 def split(body: bytes) -> list[bytes]:
     """Return the facts of `{"facts": […]}`, undecoded; Malformed where it is nothing else, or holds too many.
 
-    Only where each ends is looked for: what is wrong within one is said of that one.
+    Only where each ends is looked for: what is wrong within one, a byte that is no UTF-8 say, is said of that one. What
+    hides where it ends (a wrong escape, a number that is none) makes the whole body no JSON.
     """
     try:
-        found = list(_parts(body.decode("utf-8")))
+        found = list(_parts(body.decode("utf-8", "surrogateescape")))
     except (ValueError, RecursionError):
         raise Malformed(detail='the body is {"facts": [...]}') from None
     if len(found) > MOST_AT_ONCE:
@@ -183,7 +186,7 @@ def _parts(text: str) -> Iterator[bytes]:
     at += closed
     while not closed:
         _, end = _any.raw_decode(text, at)
-        yield text[at:end].encode()
+        yield text[at:end].encode("utf-8", "surrogateescape")
         after = _past(_NEXT, text, end)
         closed, at = after[1] == "]", after.end()
     if _TAIL.fullmatch(text, at) is None:

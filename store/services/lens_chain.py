@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from policies.chain import Seen, Step, executions, last_of, row
+from policies.chain import Seen, Step, executions, last_of, row, rows
 from policies.facts import Link
 from store.services import facts
 from store.services.facts import OccurrenceFact, StageFact
@@ -24,19 +24,32 @@ SeenRow = tuple[ToldFact, OccurrenceFact]
 
 
 @dataclass(slots=True)
+class Loose:
+    """Objects of one call that are bound to nothing, and what they come to: all actions of the call share them."""
+
+    rows: list[SeenRow] = field(default_factory=list)
+    seen: set[Seen] = field(default_factory=set)
+
+
+@dataclass(slots=True)
 class Chain:
-    """What was told of one action, in the order told; `loose` are objects of its calls that are bound to nothing."""
+    """What was told of one action, in the order told; `loose` are the objects of its calls, a call each."""
 
     action: str
     stages: list[StageRow] = field(default_factory=list)
     bound: list[SeenRow] = field(default_factory=list)
-    loose: list[SeenRow] = field(default_factory=list)
+    loose: list[Loose] = field(default_factory=list)
     first: ToldFact | None = None
 
     @property
     def seen(self) -> list[SeenRow]:
         """Everything of it that stood in requests."""
-        return [*self.bound, *self.loose]
+        return [*self.bound, *(each for of in self.loose for each in of.rows)]
+
+    @property
+    def objects(self) -> set[Seen]:
+        """What that comes to, as the policy takes it."""
+        return _objects(self.bound).union(*(of.seen for of in self.loose))
 
     @property
     def steps(self) -> list[Step]:
@@ -69,15 +82,14 @@ def chains(told: Iterable[ToldFact], unbound: Sequence[ToldFact]) -> dict[str, C
 
 def _add_loose(found: dict[str, Chain], unbound: Sequence[ToldFact]) -> None:
     """Say of an unbound object which calls it may be of: by the provider's own id, never by what it looks like."""
-    of_call: dict[str, list[Chain]] = defaultdict(list)
+    of_call: dict[str, Loose] = defaultdict(Loose)
     for chain in found.values():
-        for call in chain.calls():
-            of_call[call].append(chain)
+        chain.loose = [of_call[call] for call in sorted(chain.calls())]
     for each in unbound if of_call else ():
         fact = facts.decode(each.body)
-        if isinstance(fact, OccurrenceFact) and fact.link is not Link.BOUND:
-            for chain in of_call.get(fact.call_id or "", ()):
-                chain.loose.append((each, fact))
+        if isinstance(fact, OccurrenceFact) and fact.link is not Link.BOUND and fact.call_id in of_call:
+            of_call[fact.call_id].rows.append((each, fact))
+            of_call[fact.call_id].seen.add(_object(fact))
 
 
 def action_fields(chain: Chain) -> dict[str, object]:
@@ -90,7 +102,7 @@ def action_fields(chain: Chain) -> dict[str, object]:
         "executions": executions(steps),
         "stages": last_of(steps),
         "occurrences": len(chain.bound),
-        "row": row(steps, _objects(chain.seen)),
+        "row": row(steps, chain.objects),
         "first_told_at": None if chain.first is None else minted_at(chain.first.fact_uid),
     }
 
@@ -122,19 +134,23 @@ def _requests(chain: Chain) -> list[RequestItem]:
     by_request: dict[tuple[int, str, str | None], list[SeenRow]] = defaultdict(list)
     for each, fact in chain.seen:
         by_request[fact.request, fact.exchange, fact.attempt].append((each, fact))
+    in_order = sorted(by_request.items(), key=lambda each: (each[0][0], each[0][1], each[0][2] or ""))
+    decided = rows(chain.steps, (_objects(found) for _, found in in_order))
     return [
         RequestItem(
             exchange_id=exchange,
             attempt_id=attempt,
             request=request,
-            row=row(chain.steps, _objects(found)),
+            row=said,
             occurrences=[occurrence_item(*each) for each in sorted(found, key=lambda each: each[1].position)],
         )
-        for (request, exchange, attempt), found in sorted(
-            by_request.items(), key=lambda each: (each[0][0], each[0][1], each[0][2] or "")
-        )
+        for ((request, exchange, attempt), found), said in zip(in_order, decided, strict=True)
     ]
 
 
-def _objects(seen: Iterable[SeenRow]) -> list[Seen]:
-    return [Seen(fact.link, fact.view.form) for _, fact in seen]
+def _objects(seen: Iterable[SeenRow]) -> set[Seen]:
+    return {_object(fact) for _, fact in seen}
+
+
+def _object(fact: OccurrenceFact) -> Seen:
+    return Seen(fact.link, fact.view.form)

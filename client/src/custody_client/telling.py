@@ -164,6 +164,8 @@ class Telling:
 
 def _is_object(fact: bytes) -> bool:
     try:
+        # What is inside is left as it is by the decoder, and so is not even known to be text.
+        fact.decode("utf-8")
         _object.decode(fact)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return False

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.chain import Row, Seen, Step, executions, last_of, row
+from policies.chain import Row, Seen, Step, executions, last_of, row, rows
 from policies.facts import STATUSES, Form, Link, Stage, Status
 
 ADMITTED = Step(Stage.ADMISSION, Status.ADMITTED)
@@ -16,7 +16,10 @@ DONE = Step(Stage.EXECUTION, Status.SUCCEEDED, 1)
 FAILED = Step(Stage.EXECUTION, Status.FAILED, 1)
 DONE_AGAIN = Step(Stage.EXECUTION, Status.SUCCEEDED, 2)
 FAILED_AGAIN = Step(Stage.EXECUTION, Status.TIMED_OUT, 2)
+RESERVED = Step(Stage.RESERVATION, Status.RESERVED, 1)
+NOT_RESERVED = Step(Stage.RESERVATION, Status.FAILED, 1)
 REPLAYED = Step(Stage.REPLAY, Status.REPLAYED)
+NOT_REPLAYED = Step(Stage.REPLAY, Status.REFUSED)
 PROJECTED = Step(Stage.PROJECTION, Status.PROJECTED)
 NOT_PROJECTED = Step(Stage.PROJECTION, Status.FAILED)
 WHOLE = Seen(Link.BOUND, Form.FULL)
@@ -46,7 +49,18 @@ seen = st.lists(st.builds(Seen, st.sampled_from(Link), st.sampled_from(Form)), m
         ([REFUSED, PROJECTED], [WHOLE], Row.REFUSED_BEFORE_CALL),
         ([ADMITTED, Step(Stage.RESERVATION, Status.REFUSED)], [], Row.REFUSED_BEFORE_CALL),
         ([Step(Stage.ADMISSION, Status.FAILED)], [], Row.REFUSED_BEFORE_CALL),
-        ([Step(Stage.REPLAY, Status.REFUSED)], [], Row.REFUSED_BEFORE_CALL),
+        ([ADMITTED, NOT_RESERVED], [], Row.REFUSED_BEFORE_CALL),
+        # Nobody knows what became of a start: that is why it was not replayed, nor started again.
+        ([NOT_REPLAYED], [], Row.NOT_RECORDED),
+        ([REFUSED, NOT_REPLAYED], [], Row.NOT_RECORDED),
+        # A yes may stand for a start of which nobody told.
+        ([REFUSED, ADMITTED], [], Row.NOT_RECORDED),
+        ([ADMITTED, REFUSED], [WHOLE], Row.CARRIED),
+        ([ADMITTED, RESERVED, NOT_RESERVED], [], Row.NOT_RECORDED),
+        ([ADMITTED, RESERVED, Step(Stage.RESERVATION, Status.FAILED, 1)], [], Row.NOT_RECORDED),
+        ([REFUSED, Step(Stage.RESERVATION, Status.SETTLED)], [], Row.NOT_RECORDED),
+        ([REFUSED, Step(Stage.PERSISTENCE, Status.PERSISTED, 1)], [], Row.NOT_RECORDED),
+        ([REFUSED, Step(Stage.PERSISTENCE, Status.PERSISTED)], [], Row.REFUSED_BEFORE_CALL),
         # Whatever was refused, it ran all the same, before or after.
         ([REFUSED, ADMITTED, DONE, PROJECTED], [WHOLE], Row.CARRIED),
         ([REFUSED, REPLAYED], [REFERENCE], Row.REFERENCE_ONLY),
@@ -80,6 +94,13 @@ def test_the_table(told: list[Step], found: list[Seen], answer: Row) -> None:
         assert row(told, order) is answer
 
 
+@given(steps, st.lists(seen, max_size=4))
+def test_each_request_is_decided_as_if_it_were_the_only_one(
+    told: list[Step], requests: list[list[Seen]]
+) -> None:
+    assert rows(told, requests) == [row(told, found) for found in requests]
+
+
 def test_every_row_of_the_table_is_reached() -> None:
     reached = {row([REFUSED], []), row([FAILED], []), row([DONE, NOT_PROJECTED], []), row([], [])}
     reached |= {row([DONE], [each]) for each in (REFERENCE, UNBOUND, ROWS, WHOLE)}
@@ -91,14 +112,22 @@ def test_every_row_of_the_table_is_reached() -> None:
     [
         ([], None),
         ([ADMITTED], None),
+        ([ADMITTED, RESERVED], None),
         ([REPLAYED], None),
+        ([NOT_REPLAYED], None),
+        ([REFUSED, NOT_REPLAYED], None),
         ([REFUSED], 0),
+        ([ADMITTED, NOT_RESERVED], 0),
         ([ADMITTED, STARTED, DONE], 1),
         ([STARTED, DONE, REPLAYED, REPLAYED], 1),
         ([FAILED, DONE_AGAIN], 2),
         # The facts of the first got lost; that it was there did not.
         ([DONE_AGAIN], 2),
         ([Step(Stage.EXECUTION, Status.SUCCEEDED)], 1),
+        # What only follows an execution tells of it too.
+        ([ADMITTED, RESERVED, Step(Stage.RESERVATION, Status.SETTLED, 1)], 1),
+        ([DONE, Step(Stage.REPLAY, Status.REPLAYED, 2)], 2),
+        ([Step(Stage.PROJECTION, Status.PROJECTED, 2)], 2),
     ],
 )
 def test_executions_are_counted_and_what_nobody_told_is_not_nought(

@@ -79,6 +79,8 @@ def test_what_one_side_takes_the_other_takes_and_both_write_it_alike(told: dict[
         surface("x-1", differences=[{"change": "added", "tool": "t"}] * 9),
         coverage("file-1", 1.5),  # type: ignore[arg-type] # no number of bytes
         delivery("report", "done"),
+        delivery("report", "failed", exit_code=2**32),
+        delivery("report", "failed", exit_code=10**400),
         {"type": "verse", "fact": "f", "at": "2026-11-30T08:15:00Z"},
         [],
         "fact",
@@ -116,6 +118,14 @@ def test_times_are_written_in_utc() -> None:
     assert json.loads(written)["at"] == "2026-11-30T08:15:00.500000Z"
 
 
+@pytest.mark.parametrize("wrong", [b'{"tool":"caf\xe9"}', b'{"tool":"\x01"}', b'"\xff"'])
+def test_a_fact_with_a_byte_that_is_no_text_takes_no_other_with_it(wrong: bytes) -> None:
+    good = LINES[0].encode()
+    found = facts.split(b'{"facts": [' + b", ".join([good, wrong, good]) + b"]}")
+    assert found == [good, wrong, good]
+    assert [facts.read(each) for each in found] == [good, Reason.ENCODING_FAILED, good]
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -126,11 +136,11 @@ def test_times_are_written_in_utc() -> None:
         b'{"facts": [], "more": 1}',
         b'{"facts": [], "facts": []}',
         b'{"facts": [}',
-        b'{"facts": ["\xff"]}',
+        b'{"facts": ["\\x"]}',
+        b'{"facts": [01]}',
         b'{"facts": [{},]}',
         b'{"facts": [{} {}]}',
         b'{"facts": []} {}',
-        b'{"facts": ["\x01"]}',
         b'{"facts": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
         b'{"facts": [' + b",".join([b"{}"] * 65) + b"]}",
     ],

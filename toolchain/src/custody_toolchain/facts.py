@@ -26,6 +26,8 @@ Pointer: TypeAlias = Annotated[str, msgspec.Meta(max_length=128)]
 Code: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_.-]{0,63}\Z")]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 Ordinal: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
+# What operating systems give: unsigned ones of 32 bits, and a signal's as a negative one.
+ExitCode: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**32 - 1)]
 
 
 class Stage(StrEnum):
@@ -256,7 +258,7 @@ class DeliveryFact(Common, frozen=True, kw_only=True, tag="delivery"):
     state: ItemState
     code: Code | None = None
     size: Count | None = None
-    exit_code: int | None = None
+    exit_code: ExitCode | None = None
     action: Id | None = None
 
 
