@@ -1,13 +1,24 @@
 """JSON as intake reads it: what it is, what is only cut, and no more depth than is allowed."""
 
 import json
+from collections.abc import Callable
+from decimal import Context, Decimal, Inexact, Overflow, localcontext
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from custody_toolchain.intake import (
+    Dialect,
+    Result,
+    permitting,
+    read_answer,
+    read_markup,
+    read_plan,
+    read_stream,
+)
 from custody_toolchain.intake.bounds import Limits
-from custody_toolchain.intake.exact_json import check_depth, end_of, value_of
+from custody_toolchain.intake.exact_json import check_depth, check_values, end_of, value_of
 from custody_toolchain.intake.results import Refused
 from custody_toolchain.intake.words import Why
 
@@ -80,6 +91,9 @@ def test_json_that_is_wrong_is_not_called_cut(text):
         ("1" * 100_000, Why.NUMBER_OUT_OF_RANGE),
         ("1e1000", Why.NUMBER_OUT_OF_RANGE),
         ("-1e999999999999", Why.NUMBER_OUT_OF_RANGE),
+        ("1e99999999999999999999", Why.NUMBER_OUT_OF_RANGE),
+        ("-1.5E+" + "9" * 1_000_000, Why.NUMBER_OUT_OF_RANGE),
+        ("1" * 400 + ".0", Why.NUMBER_OUT_OF_RANGE),
         ('"\\ud800"', Why.LONE_SURROGATE),
         ('["\\udc00\\ud800"]', Why.LONE_SURROGATE),
         ('{"\\ud800":1}', Why.LONE_SURROGATE),
@@ -91,6 +105,55 @@ def test_json_that_is_wrong_is_not_called_cut(text):
 )
 def test_what_json_does_not_say_clearly_is_refused_by_name(text, why):
     assert refused(text) is why
+
+
+@pytest.mark.parametrize(
+    "context", [Context(traps=[]), Context(prec=1, Emax=1, traps=[Inexact, Overflow])], ids=str
+)
+def test_how_the_program_reckons_with_decimals_changes_nothing(context):
+    with localcontext(context):
+        assert value_of("12.5e400", LIMITS) == Decimal("12.5e400")
+        assert refused("1e99999999999999999999") is Why.NUMBER_OUT_OF_RANGE
+
+
+def doors(arguments: str) -> dict[str, Callable[[], Result]]:
+    """Return every way in for a call with these arguments, as a model or a server may have written them."""
+    named = f'{{"name":"f","arguments":{arguments}}}'
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    body = {"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"tool_calls": [call]}}]}
+    line = f'{{"message":{{"tool_calls":[{{"function":{named}}}]}},"done":true}}'
+    hermes = permitting(dialects=[Dialect.HERMES])
+    return {
+        "answer": lambda: read_answer("chat.completions", body),
+        "answer as text": lambda: read_answer("ollama.chat", line),
+        "stream": lambda: read_stream("ollama.chat", [line]),
+        "plan": lambda: read_plan(named),
+        "markup": lambda: read_markup(f"<tool_call>{named}</tool_call>", hermes),
+    }
+
+
+@pytest.mark.parametrize("door", doors("{}"))
+def test_a_number_beyond_any_bound_is_refused_by_name_through_every_door(door):
+    assert doors('{"q":1e400}')[door]().actions[0].arguments == {"q": Decimal("1e400")}
+    refusal = doors('{"q":1e99999999999999999999}')[door]().refusal
+    assert refusal is not None
+    assert refusal.why is Why.NUMBER_OUT_OF_RANGE
+
+
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [
+        (Decimal("1e1000"), Why.NUMBER_OUT_OF_RANGE),
+        (Decimal("-1e999999999"), Why.NUMBER_OUT_OF_RANGE),
+        (Decimal("Infinity"), Why.NOT_A_NUMBER),
+        (Decimal("sNaN"), Why.NOT_A_NUMBER),
+    ],
+)
+def test_a_decoded_number_that_no_text_could_have_brought_is_refused(number, why):
+    with pytest.raises(Refused) as caught:
+        check_values({"q": [number]}, LIMITS)
+    assert caught.value.why is why
+    check_values({"q": [Decimal("1e999"), Decimal("0.1")]}, LIMITS)
 
 
 @given(value=DEEP, most=st.integers(1, 12))

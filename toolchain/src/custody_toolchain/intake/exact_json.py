@@ -6,7 +6,7 @@ Integers are exact, up to 64 digits. A number too large for a double becomes a `
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
+from decimal import Context, Decimal
 from itertools import accumulate
 from json.scanner import make_scanner
 from math import inf
@@ -18,6 +18,8 @@ from custody_toolchain.intake.words import Boundary, Why
 
 _MOST_DIGITS: Final = 64
 _MOST_EXPONENT: Final = 999
+# Infinity comes out of what is beyond the exponent, and nothing is raised; the program's own context has no say in it.
+_EXACT: Final = Context(prec=_MOST_DIGITS, Emax=_MOST_EXPONENT, traps=[])
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 # A string as far as it goes, or a bracket. It never fails behind a quote, hence no place is looked at twice.
@@ -163,6 +165,7 @@ def _inside(value: Any) -> Any:
         _check_number(value)
     elif value is not None and kind is not bool:
         _check(value, Decimal)
+        _check_exact(value)
     return ()
 
 
@@ -177,6 +180,13 @@ def _check_number(value: float) -> None:
             raise Refused(Why.NUMBER_OUT_OF_RANGE)
     elif not -inf < value < inf:
         raise Refused(Why.NOT_A_NUMBER)
+
+
+def _check_exact(value: Decimal) -> None:
+    if not value.is_finite():
+        raise Refused(Why.NOT_A_NUMBER)
+    if value.adjusted() > _MOST_EXPONENT:
+        raise Refused(Why.NUMBER_OUT_OF_RANGE)
 
 
 def _check_text(text: str) -> None:
@@ -212,10 +222,11 @@ def _float(digits: str) -> float | Decimal:
     value = float(digits)
     if -inf < value < inf:
         return value
-    exact = Decimal(digits)
-    if len(digits) > _MOST_DIGITS or exact.adjusted() > _MOST_EXPONENT:
-        raise Refused(Why.NUMBER_OUT_OF_RANGE, length=len(digits))
-    return exact
+    if len(digits) <= _MOST_DIGITS:
+        exact = _EXACT.create_decimal(digits)
+        if exact.is_finite():
+            return exact
+    raise Refused(Why.NUMBER_OUT_OF_RANGE, length=len(digits))
 
 
 def _constant(word: str) -> Any:
