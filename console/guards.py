@@ -6,8 +6,9 @@ before_signing_in                   nobody yet; a POST still needs the token of 
 everybody                           files that say nothing
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, cast
 
 from litestar import Request
@@ -116,6 +117,11 @@ def signed(connection: Connection) -> Signed:
     """Return who is signed in, after a guard has asked."""
     found: Signed = connection.scope["state"][_SIGNED]
     return found
+
+
+def still_good(connection: Connection) -> Callable[[], Awaitable[None]]:
+    """Return what asks again, while an answer is sent, after its session and its key: Unauthenticated once they end."""
+    return partial(services(connection).console_sessions.still, signed(connection).session)
 
 
 def alarms(connection: Connection) -> Sequence[Raised]:

@@ -13,13 +13,13 @@ from litestar.types import Receive, Scope, Send
 from policies.kinds import Role
 from store.api.content import PURPOSE_HEADER
 from store.api.documents import unambiguous
-from store.api.identity import purpose_of, requires, scope_of, services
+from store.api.identity import purpose_of, requires, scope_of, services, still_good
 from store.api.reading import AnyRequest, only, reader_of
 from store.api.schema import OPERATION
 from store.errors import Malformed
 from store.ids import caller_id
 from store.services.export.asking import MOST_ANCHORS, MOST_PARTS, Wanted
-from store.services.export.sending import send_while_taken
+from store.services.export.sending import Still, send_while_taken
 from store.services.questions import evidence_named, evidence_of
 
 # Ten thousand names of the greatest length, and what stands around them.
@@ -90,13 +90,17 @@ async def ask_export(request: AnyRequest, data: JSONBody[WantedExport]) -> Respo
     },
 )
 async def get_export(request: AnyRequest, export: FromPath[str]) -> Response[bytes]:
-    """Stream it to the key that asked, for a day. Each part is read again, as that key may read it now."""
+    """Stream it to the key that asked, for a day. Each part is read again, as that key may read it now.
+
+    It breaks off once the key is revoked, expires or has another secret, and after two hours.
+    """
     only(request, ())
     export_id = evidence_of(export)
     pieces = services(request).exports.bundle(await reader_of(request), export_id)
     # What stands against all of it is an answer, and no archive that breaks off.
     first = await anext(pieces)
-    return _Streamed(first, pieces, f'attachment; filename="custody-{export_id.hex}.zip"')
+    disposition = f'attachment; filename="custody-{export_id.hex}.zip"'
+    return _Streamed(first, pieces, still_good(request), disposition)
 
 
 router = Router(
@@ -112,10 +116,13 @@ router = Router(
 class _Streamed(Response[bytes]):
     """An archive that is sent while it is made. It ends as a whole, or without its directory."""
 
-    def __init__(self, first: bytes, pieces: AsyncGenerator[bytes, None], disposition: str) -> None:
+    def __init__(
+        self, first: bytes, pieces: AsyncGenerator[bytes, None], still: Still, disposition: str
+    ) -> None:
         super().__init__(b"")
         self._first = first
         self._pieces = pieces
+        self._still = still
         self._disposition = disposition
 
     def to_asgi_response(self, *_: Any, **__: Any) -> Any:
@@ -123,13 +130,14 @@ class _Streamed(Response[bytes]):
         return self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it for as long as somebody takes it."""
-        del scope
+        """Send it for as long as somebody takes it who may have it."""
         headers = [
             (b"content-type", _ZIP.encode("ascii")),
             (b"content-disposition", self._disposition.encode("ascii")),
         ]
-        await send_while_taken(headers, self._first, self._pieces, receive, send)
+        broken_off = await send_while_taken(headers, self._first, self._pieces, self._still, receive, send)
+        if broken_off is not None:
+            scope["state"]["reason"] = broken_off.value
 
 
 def _wanted(data: WantedExport) -> Wanted:

@@ -1,6 +1,8 @@
 """Who calls, and within which scope: one bearer key in one header, never in a URL."""
 
 import re
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -91,6 +93,11 @@ async def authenticated(connection: Connection) -> Caller:
         known = await services(connection).keys.authenticate(_bearer(connection))
         state["caller"] = known
     return known
+
+
+def still_good(connection: Connection) -> Callable[[], Awaitable[Caller]]:
+    """Return what asks again, while an answer is sent, who calls: Unauthenticated once the key is no good any more."""
+    return partial(services(connection).keys.authenticate, _bearer(connection))
 
 
 def caller(connection: Connection) -> Caller:

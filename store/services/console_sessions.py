@@ -90,6 +90,17 @@ class ConsoleSessions:
         scope = caller.scope_id or row.scope_id
         return Session(digest, caller, scope, row.purpose, row.created_at, row.ends_at)
 
+    async def still(self, session: Session) -> None:
+        """Raise Unauthenticated once somebody signed out, the session's time is over or its key is not good any more.
+
+        For what is sent for long: to wait for it is neither use nor rest.
+        """
+        async with self._database.connection() as connection:
+            row = await console_sessions.live(connection, session.digest, self._longest_s)
+        if row is None:
+            raise Unauthenticated
+        await self._keys.standing(row.key_id, row.secret)
+
     async def choose(self, session: Session, scope: ScopeId | None) -> Session:
         """Look at another scope from now on, as a store-wide operator; None: at the whole store again."""
         async with self._database.connection() as connection:

@@ -76,7 +76,7 @@ class Office:
 async def office(database_url: str, redis_url: str, keys_dir: Path, tmp_path: Path) -> AsyncIterator[Office]:
     async with (
         factories.house(database_url, keys_dir) as house,
-        running(settings_for(database_url, redis_url, keys_dir)) as api,
+        running(settings_for(database_url, redis_url, keys_dir, key_refresh="100ms")) as api,
     ):
         run = await house.declare()
         entries = [house.part(run, os.urandom(BYTES), exchange=f"x-{number}") for number in range(PARTS)]
@@ -128,8 +128,9 @@ async def test_who_takes_nothing_lets_nothing_be_read_and_who_leaves_makes_room(
     await until(given, "its place is free")
 
 
-async def test_who_takes_nothing_for_long_gets_no_more(monkeypatch):
-    monkeypatch.setattr(sending, "_TAKEN_WITHIN_S", 0.01)
+@pytest.mark.parametrize("bound", ["_TAKEN_WITHIN_S", "_WHOLE_WITHIN_S"])
+async def test_who_takes_nothing_for_long_gets_no_more(monkeypatch, bound):
+    monkeypatch.setattr(sending, bound, 0.01)
     ended: list[bool] = []
 
     async def pieces() -> AsyncGenerator[bytes, None]:
@@ -147,9 +148,31 @@ async def test_who_takes_nothing_for_long_gets_no_more(monkeypatch):
 
     made = pieces()
     assert await anext(made) == b"more"
-    scope: Any = {}
-    await exports._Streamed(b"first", made, "attachment")(scope, never, takes_the_head)
+    scope: Any = {"state": {}}
+    await exports._Streamed(b"first", made, never, "attachment")(scope, never, takes_the_head)
     assert ended == [True]
+    # Its line in the log says so.
+    assert scope["state"] == {"reason": "interrupted"}
+
+
+@pytest.mark.parametrize("ended", ["revoked_at", "expires_at"])
+async def test_a_bundle_ends_with_its_key(office, monkeypatch, ended):
+    group = PartReads._group
+
+    async def then_the_key_ends(reads: PartReads, *said):
+        found = await group(reads, *said)
+        await office.house.execute(f"UPDATE api_keys SET {ended} = now()")  # noqa: S608 - our own words
+        await asyncio.sleep(0.2)
+        return found
+
+    path = await office.ask()
+    monkeypatch.setattr(PartReads, "_group", then_the_key_ends)
+    received = bytearray()
+    with pytest.raises(httpx.RemoteProtocolError):
+        await office.receive(path, received)
+    with pytest.raises(zipfile.BadZipFile):
+        zipfile.ZipFile(io.BytesIO(received))
+    assert 0 < await office.read() < PARTS
 
 
 async def test_what_breaks_off_does_not_open(office, monkeypatch):
