@@ -12,6 +12,11 @@
     if (!scrolls && !element.title && element.scrollWidth > element.clientWidth + 1) found.push(`cut: ${quoted(element)}`);
   }
 
+  // On a phone a cell has its label in it, which only makes the cell scroll where it does not fit.
+  for (const cell of shown("td[data-label]")) {
+    if (cell.scrollHeight > cell.clientHeight + 1) found.push(`label beyond its cell: ${cell.dataset.label}, ${quoted(cell)}`);
+  }
+
   const boxes = shown("a, button, input, select, textarea, h1, h2, h3, summary").flatMap((element) =>
     [...element.getClientRects()].filter((box) => box.width > 2 && box.height > 2).map((box) => [element, box]),
   );
