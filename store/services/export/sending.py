@@ -25,7 +25,12 @@ Still = Callable[[], Awaitable[object]]
 
 
 async def send_while_taken(
-    headers: Headers, first: bytes, rest: AsyncGenerator[bytes, None], still: Still, receive: Receive, send: Send
+    headers: Headers,
+    first: bytes,
+    rest: AsyncGenerator[bytes, None],
+    still: Still,
+    receive: Receive,
+    send: Send,
 ) -> Reason | None:
     """Send an answer of ASGI whose first piece is there already, until it is over or nobody is there any more.
 
