@@ -1,6 +1,7 @@
 """Reading on the console: both sides of an attempt, every way in which one is not there, raw bytes, and comparing."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -293,6 +294,36 @@ async def test_markup_in_content_reaches_no_page(desk: Desk):
         for word in ("<iframe", "<img src=//", "</pre></main>", "\u202e", "\x1b"):
             assert word not in page.text, (path, word)
     assert (await browser.get(path_of(run), view="html")).status_code == 400
+
+
+async def test_a_type_that_content_made_up_stands_in_no_markup(desk: Desk):
+    run = await desk.house.declare()
+    said = {"role": "assistant", "content": [{"type": 'a\u200b"b', "x": 1}]}
+    await desk.store(run, json.dumps(said).encode())
+    page = (await (await desk.reader()).get(path_of(run))).text
+    assert '<span class="unseen" title="U+200B zero width space">U+200B</span>' in page
+    assert [tag for tag in re.findall(r"<[a-z][^>]*>", page) if "<" in tag[1:]] == []
+
+
+def _boxes(html: str) -> list[str]:
+    """Return the texts of boxes as a browser has them: one line break behind the tag is none of the text."""
+    return re.findall(r"<pre[^>]*>\n?(.*?)</pre>", html, re.DOTALL)
+
+
+async def test_line_breaks_at_the_beginning_are_shown_and_blank_content_is_said_to_be_blank(desk: Desk):
+    run, browser, blank = await desk.house.declare(), await desk.reader(), "only blanks and line breaks"
+    prose = json.dumps({"messages": [{"role": "user", "content": "\n\nhello"}]})
+    for number, (content, view, shown) in enumerate(
+        [
+            ("\n\nhello", "raw", "\n\nhello"), ("hello\n", "raw", "hello\n"), (prose, "pretty", "\n\nhello"),
+            (" \t\n", "raw", " \t\n"), ("\n", "pretty", "\n"), (prose.replace("hello", ""), "pretty", "\n\n"),
+        ]
+    ):  # fmt: skip
+        exchange = f"x-{number}"
+        await desk.store(run, content.encode(), exchange=exchange)
+        page = (await browser.get(path_of(run, exchange), view=view)).text
+        assert _boxes(page) == [shown], (content, view)
+        assert (blank in page) is (not shown.strip()), (content, view)
 
 
 async def test_attempts_are_compared_by_message_and_then_by_line(desk: Desk):
