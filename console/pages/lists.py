@@ -18,6 +18,7 @@ from store.ids import caller_id
 from store.services.access import AccessItem
 from store.services.paging import MOST
 from store.services.part_views import PartItem
+from store.services.questions import label_named
 from store.services.readback import PartFilters, Readable, read_reason
 from store.services.run_lists import ListedRun, RunFilters
 from store.services.said import known_kind
@@ -144,7 +145,7 @@ def _part_filters(asked: Filters) -> PartFilters:
     return PartFilters(
         **ids,
         kind=None if named["kind"] is None else known_kind(named["kind"]),
-        label=named["label"],
+        label=label_named(named["label"]),
         availability=None if readable is None else _READABLE[readable],
         reason=None if named["reason"] is None else read_reason(named["reason"]),
     )

@@ -29,7 +29,7 @@ from store.ids import caller_id
 from store.queue import RunKey
 from store.services.paging import USUAL, Page
 from store.services.part_views import PartItem, PartView
-from store.services.questions import asked, evidence_of
+from store.services.questions import asked, evidence_of, label_named
 from store.services.readback import PartFilters, PartIdentity, Readable, read_reason
 from store.services.receipt_view import ReceiptView
 from store.services.refusals import title
@@ -74,7 +74,7 @@ async def list_parts(  # noqa: PLR0913, PLR0917 - the offered filters, each by i
         exchange=None if exchange is None else caller_id(exchange),
         attempt=None if attempt is None else caller_id(attempt),
         kind=None if kind is None else known_kind(kind),
-        label=_label(label),
+        label=label_named(label),
         availability=availability,
         reason=None if reason is None else read_reason(reason),
     )
@@ -143,7 +143,7 @@ async def list_runs(
     only(request, PAGING | {"label"})
     reader = await reader_of(request)
     how = asked(order, limit, cursor, since, until)
-    page = await services(request).run_reads.runs(reader, _label(label), how)
+    page = await services(request).run_reads.runs(reader, label_named(label), how)
     return answered(request, page)
 
 
@@ -214,13 +214,6 @@ router = Router(
     ],
     tags=["reading"],
 )
-
-
-def _label(text: str | None) -> str | None:
-    # No run has another one, and not every text can be asked of the database.
-    if text is not None and not text.isprintable():
-        raise Malformed(detail="a label is printable")
-    return text
 
 
 async def _receipt(request: AnyRequest, identity: PartIdentity) -> ReceiptView:

@@ -49,6 +49,14 @@ def evidence_named(text: str) -> UUID:
         raise Malformed(detail="evidence is a list of evidence references") from None
 
 
+def label_named(text: str | None) -> str | None:
+    """Return a label that is looked for; Malformed for what no run can have."""
+    # Not every text can be asked of the database.
+    if text is not None and not text.isprintable():
+        raise Malformed(detail="a label is printable")
+    return text
+
+
 def _instant(name: str, text: str | None) -> datetime | None:
     if text is None:
         return None

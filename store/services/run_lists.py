@@ -14,6 +14,7 @@ from policies.reasons import OUTCOMES
 from store.db import Database
 from store.errors import Malformed
 from store.services.paging import Asked, Pager, Reader, Turn, Window
+from store.services.questions import label_named
 from store.tables import pages, run_lists
 from store.tables.run_lists import ListedRow
 
@@ -34,6 +35,7 @@ class RunFilters:
     def said(self) -> dict[str, str]:
         """Return the filters that were given, by name; Malformed for a word that none of them knows."""
         known = {"mode": tuple(Mode), "state": tuple(RunState), "outcome": OUTCOME_WORDS, "reason": OUTCOMES}
+        label_named(self.label)
         named = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
         for name, word in named.items():
             if name in known and word not in known[name]:

@@ -232,5 +232,7 @@ async def test_lists_are_files_with_the_filters_of_their_pages(hall: Hall, monke
     for path, status in (
         ("/lists/accesses/xls", 404), ("/lists/parts/csv?kind=x", 400), ("/lists/runs/csv?mode=x", 400),
         ("/lists/parts/csv?availability=x", 400), ("/lists/accesses/csv?colour=red", 400),
+        ("/lists/parts/csv?label=%00", 400), ("/lists/runs/csv?label=%00", 400), ("/runs?label=%00", 400),
+        ("/lists/parts/csv?label=a%3D%C3%A9", 200),
     ):  # fmt: skip
         assert (await auditor.get(path)).status_code == status, path
