@@ -13,6 +13,8 @@ from policies.reasons import Reason
 
 # Purging needs room to work, so that captures stop before the disk is full.
 DISK_SHARE: Final = 0.9
+# Facts are many. Attempt states and gaps, by which a run is accounted for, keep the rest of the room for notes.
+FACTS_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Waiting:
     scope: Use = Use()
     shard: Use = Use()
     shard_notes: int = 0
+    scope_notes: int = 0
 
 
 def admit_part(
@@ -66,10 +69,24 @@ def admit_part(
 
 
 def admit_note(waiting: Waiting, run_limits: RunLimits, shard_limits: ShardLimits) -> Decision:
-    """Decide whether one more attempt state, gap or fact fits; they are counted apart from parts."""
+    """Decide whether one more attempt state or gap fits; notes are counted apart from parts."""
     if waiting.run_notes < run_limits.run_waiting_notes and waiting.shard_notes < shard_limits.notes:
         return ALLOW
     return Refuse(Reason.CAPACITY_EXCEEDED)
+
+
+def admit_fact(
+    waiting: Waiting, run_limits: RunLimits, scope_limits: ScopeLimits, shard_limits: ShardLimits
+) -> Decision:
+    """Decide whether one more fact fits: in what facts may take of its run and shard, there in its scope's share."""
+    of_run, of_shard = FACTS_SHARE * run_limits.run_waiting_notes, FACTS_SHARE * shard_limits.notes
+    others = max(0, waiting.shard_notes - waiting.scope_notes)
+    room = (
+        waiting.run_notes < of_run
+        and waiting.shard_notes < of_shard
+        and waiting.scope_notes + 1 <= scope_limits.share * (of_shard - others)
+    )
+    return ALLOW if room else Refuse(Reason.CAPACITY_EXCEEDED)
 
 
 def admit_disk(used_bytes: int, limit_bytes: int | None) -> Decision:

@@ -177,7 +177,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "shard_notes",
         "65536",
         forms.count(1, 10_000_000),
-        "attempt states, gaps and facts that may wait in one shard, 1 KiB each",
+        "attempt states, gaps and facts that may wait in one shard, 1 KiB each; facts take half of it at most,"
+        " and those of a scope its share of that",
     ),
     Setting(
         "disk_limit",
@@ -202,7 +203,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "run_waiting_notes",
         "128",
         forms.count(1, 1_000_000),
-        "new scopes: attempt states, gaps and facts of one run that may wait, 1 KiB each",
+        "new scopes: attempt states, gaps and facts of one run that may wait, 1 KiB each;"
+        " facts take half of it at most",
     ),
     Setting("scope_waiting_parts", "4096", forms.count(1, 1_000_000), "new scopes: parts that may wait"),
     Setting(

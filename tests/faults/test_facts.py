@@ -108,13 +108,13 @@ async def test_while_postgres_is_away_facts_wait_up_to_their_bound_and_are_writt
         stack.stop_postgres()
         facts = [stage(f"b-{n}", "execution", "started") for n in range(150)]
         answers = await told(runtime, facts)
-        assert answers == [None] * 128 + ["capacity_exceeded"] * 22
+        assert answers == [None] * 64 + ["capacity_exceeded"] * 86
         stack.start_postgres()
         await drained(stack)
-        assert await kept(stack, runtime) == (129, 129)
+        assert await kept(stack, runtime) == (65, 65)
         assert await told(runtime, facts[-22:]) == [None] * 22
         await drained(stack)
-        assert await kept(stack, runtime) == (151, 151)
+        assert await kept(stack, runtime) == (87, 87)
 
 
 # --- a database that goes back

@@ -242,7 +242,7 @@ async def test_more_than_may_wait_is_refused_and_told_so(way: Journey) -> None:
             await post(runtime, *(stage(f"a-{n}", "execution", "started") for n in range(at, at + 64)))
         ).json()["facts"]
     ]
-    assert answers == [None] * 128 + ["capacity_exceeded"] * 64
+    assert answers == [None] * 64 + ["capacity_exceeded"] * 128
 
 
 # --- reading

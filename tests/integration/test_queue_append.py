@@ -282,9 +282,41 @@ async def test_facts_are_taken_while_a_run_s_content_is_admitted(
 
 async def test_facts_are_bounded_with_the_other_notes_of_their_run(queue: Queue) -> None:
     key = new_key()
-    await open_run(queue, key, run_limits=RunLimits(run_waiting_notes=2))
+    await open_run(queue, key, run_limits=RunLimits(run_waiting_notes=4))
     notes = await queue.append([fact(key), state(key), fact(key), part(key)])
     assert [answer.reason for answer in notes] == [None, None, Reason.CAPACITY_EXCEEDED, None]
+
+
+async def test_facts_leave_half_of_their_run_s_room_to_states_and_gaps(queue: Queue) -> None:
+    key = new_key()
+    await open_run(queue, key)
+    answers = await queue.append([fact(key) for _ in range(128)])
+    assert Counter(answer.reason for answer in answers) == {None: 64, Reason.CAPACITY_EXCEEDED: 64}
+    answers = await queue.append([(state if n % 2 else gap)(key) for n in range(65)])
+    assert Counter(answer.reason for answer in answers) == {None: 64, Reason.CAPACITY_EXCEEDED: 1}
+
+
+async def test_one_scope_s_facts_starve_no_other_scope(redis_url: str) -> None:
+    queue = Queue(redis_url, shards=1, shard_limits=ShardLimits(notes=512))
+    greedy = uuid4()
+    for run in range(16):
+        key = RunKey(greedy, f"r{run}")
+        await open_run(queue, key)
+        await queue.append([fact(key) for _ in range(64)])
+    (depth,) = await queue.depth()
+    # Its share of the half that facts may take.
+    assert depth.notes == 128
+    other = new_key()
+    await open_run(queue, other)
+    answers = await queue.append([*(fact(other) for _ in range(60)), state(other), gap(other)])
+    assert {answer.outcome for answer in answers} == {"queued"}
+    answers = await queue.append([state(key), gap(key), fact(key)])
+    assert [answer.outcome for answer in answers] == ["queued", "queued", "refused"]
+    # What was written makes room again.
+    entries = await queue.take(0, "w", 256, 0)
+    assert all(await queue.settle(0, [entry.settle("noted") for entry in entries]))
+    assert (await queue.append([fact(key)]))[0].outcome == "queued"
+    await queue.close()
 
 
 async def test_a_refused_parts_gap_is_no_longer_than_a_note_may_be(queue: Queue) -> None:

@@ -9,17 +9,17 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from policies.capacity import Use, Waiting, admit_note, admit_part
+from policies.capacity import Use, Waiting, admit_fact, admit_note, admit_part
 from policies.decisions import Refuse
 from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from store.queue import Queue, RunKey
 from store.queue.keys import ShardKeys
-from tests.support.queue_frames import new_key, open_run, part, state
+from tests.support.queue_frames import fact, new_key, open_run, part, state
 
 # Small numbers, so that every bound is met from below, exactly, and from above.
 few = st.integers(0, 6)
 uses = st.builds(Use, few, few)
-waitings = st.builds(Waiting, uses, few, uses, uses, uses, few)
+waitings = st.builds(Waiting, uses, few, uses, uses, uses, few, few)
 run_limits = st.builds(RunLimits, few, few, few, few, few, few)
 scope_limits = st.builds(ScopeLimits, few, few, st.sampled_from([0.1, 0.25, 0.333, 0.5, 0.7, 1.0]))
 shard_limits = st.builds(ShardLimits, st.integers(0, 12), st.integers(0, 12), few)
@@ -46,7 +46,10 @@ class Bench:
         }  # fmt: skip
         for name, amounts in (
             (keys.run(key), run),
-            (keys.scope(key.scope), {"parts": waiting.scope.parts, "bytes": waiting.scope.bytes}),
+            (
+                keys.scope(key.scope),
+                {"parts": waiting.scope.parts, "bytes": waiting.scope.bytes, "notes": waiting.scope_notes},
+            ),
             (
                 keys.pending,
                 {
@@ -102,6 +105,18 @@ def test_notes(bench: Bench, of_run: int, of_shard: int, run: RunLimits, shard: 
     bench.do(bench.put(key, waiting))
     (answer,) = bench.do(bench.queue.append([state(key)]))
     decision = admit_note(waiting, run, shard)
+    assert answer.reason == (decision.reason if isinstance(decision, Refuse) else None)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(waitings, run_limits, scope_limits, st.builds(ShardLimits, few, few, st.integers(0, 24)))
+def test_facts(bench: Bench, waiting: Waiting, run: RunLimits, scope: ScopeLimits, shard: ShardLimits) -> None:
+    key = new_key()
+    bench.queue._appends._limits = shard
+    bench.do(open_run(bench.queue, key, run_limits=run, scope_limits=scope))
+    bench.do(bench.put(key, waiting))
+    (answer,) = bench.do(bench.queue.append([fact(key)]))
+    decision = admit_fact(waiting, run, scope, shard)
     assert answer.reason == (decision.reason if isinstance(decision, Refuse) else None)
 
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from policies.capacity import Use, Waiting, admit_note, admit_part
+from policies.capacity import Use, Waiting, admit_fact, admit_note, admit_part
 from policies.decisions import Refuse
 from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from policies.reasons import Reason
@@ -31,7 +31,7 @@ RUN = RunLimits(
     part_bytes=50, run_parts=5, run_bytes=100, run_waiting_parts=3, run_waiting_bytes=300, run_waiting_notes=3
 )
 SCOPE = ScopeLimits(waiting_parts=4, waiting_bytes=400, share=0.5)
-SHARD = ShardLimits(parts=8, bytes=900)
+SHARD = ShardLimits(parts=8, bytes=900, notes=10)
 
 SCOPES = (UUID(int=1), UUID(int=2))
 KEYS = tuple(RunKey(scope, run) for scope in SCOPES for run in ("a", "b"))
@@ -156,7 +156,7 @@ class Machine(RuleBasedStateMachine):
             run.identities[frame.exchange] = taken
             self.expected.append((frame.key, frame.exchange, taken))
             return
-        room = not isinstance(admit_note(Waiting(run_notes=run.notes), RUN, SHARD), Refuse)
+        room = self.takes_note(frame.key, "gap")
         assert (answer.outcome, answer.reason) == ("refused", reason)
         assert answer.recorded == room
         self.outcomes[reason.value] += 1
@@ -186,12 +186,21 @@ class Machine(RuleBasedStateMachine):
             or run.expired
             or (frame.type == "state" and run.state in {"run_closed", "erased"})
             or (frame.type == "fact" and RANK.get(run.state, 3) > 1)
-            or isinstance(admit_note(Waiting(run_notes=run.notes), RUN, SHARD), Refuse)
+            or not self.takes_note(frame.key, frame.type)
         )
         assert answer.outcome == ("refused" if refused else "queued")
         if not refused:
             run.notes += 1
             self.expected.append((frame.key, None, None))
+
+    def takes_note(self, key: RunKey, kind: str) -> bool:
+        waiting = Waiting(
+            run_notes=self.runs[key].notes, scope_notes=self.notes_of(key.scope), shard_notes=self.notes_of(None)
+        )
+        fits = (
+            admit_fact(waiting, RUN, SCOPE, SHARD) if kind == "fact" else admit_note(waiting, RUN, SHARD)
+        )
+        return not isinstance(fits, Refuse)
 
     def in_stream(self) -> list[tuple[RunKey, str | None, Held | None]]:
         return [*self.stream.values(), *self.expected]
@@ -203,6 +212,9 @@ class Machine(RuleBasedStateMachine):
             if held is not None and scope in {None, key.scope}
         ]
         return Use(len(sizes), sum(sizes))
+
+    def notes_of(self, scope: UUID | None) -> int:
+        return sum(held is None and scope in {None, key.scope} for key, _, held in self.in_stream())
 
     # --- writers
 
@@ -315,7 +327,8 @@ class Machine(RuleBasedStateMachine):
         if noise > 6:
             key = KEYS[0]
             self.do(self.command("HINCRBY", "custody:{q0}:pending", "parts", noise))
-            self.do(self.command("HINCRBY", f"custody:{{q0}}:scope:{key.scope.hex}", "bytes", noise))
+            name = "bytes" if noise > 7 else "notes"
+            self.do(self.command("HINCRBY", f"custody:{{q0}}:scope:{key.scope.hex}", name, noise))
         assert (self.do(self.queue.recount(0)) > 0) == (noise > 6)
 
     # --- what always holds
@@ -344,6 +357,7 @@ class Machine(RuleBasedStateMachine):
         assert int(pending.get("notes", 0)) == length - shard.parts
         assert shard.parts <= SHARD.parts
         assert shard.bytes <= SHARD.bytes
+        assert self.notes_of(None) <= SHARD.notes
         assert max(self.settled.values(), default=1) == 1
         assert {word: int(n) for word, n in outcomes.items()} == dict(self.outcomes)
         for scope, says in zip(SCOPES, rest[: len(SCOPES)], strict=True):
@@ -356,7 +370,8 @@ class Machine(RuleBasedStateMachine):
         assert use.parts <= SCOPE.waiting_parts
         assert use.bytes <= SCOPE.waiting_bytes
         entries = Counter(f"r:{key.run}" for key, _, _ in self.in_stream() if key.scope == scope)
-        expected = {"parts": use.parts, "bytes": use.bytes, **entries} if entries else {}
+        counts = {"parts": use.parts, "bytes": use.bytes, "notes": self.notes_of(scope)}
+        expected = {**counts, **entries} if entries else {}
         assert {name: int(value) for name, value in says.items()} == expected
 
     def a_run_says_what_waits_of_it(self, run: Run, says: dict[str, str]) -> None:

@@ -52,9 +52,17 @@ local function full_of_notes(run)
     return run.wnotes >= run.l_wnotes or shard.notes >= shard_notes
 end
 
+-- Facts leave half of that to attempt states and gaps, and a scope's leave to others what is not its share.
+local function full_of_facts(run)
+    local notes, half = run.scope.notes, shard_notes / 2
+    return run.wnotes >= run.l_wnotes / 2 or shard.notes >= half
+        or notes + 1 > run.share / 1000 * (half - less(shard.notes, notes))
+end
+
 local function note(run, ...)
     call('XADD', entries, '*', 'v', '1', 'n', run.full_name, ...)
     run.wnotes, shard.notes = run.wnotes + 1, shard.notes + 1
+    run.scope.notes = run.scope.notes + 1
     run.added = run.added + 1
 end
 
@@ -128,7 +136,8 @@ local function refusal_of(run, kind)
     if now >= run.retain_until then return 'retention_expired' end
     if kind == 'state' and (run.state == 'run_closed' or run.state == 'erased') then return run.state end
     if kind == 'fact' and run.narrowness >= CLOSED then return run.state end
-    if full_of_notes(run) or (kind == 'fact' and run.facts_full == 1) then return 'capacity_exceeded' end
+    if kind == 'fact' and (run.facts_full == 1 or full_of_facts(run)) then return 'capacity_exceeded' end
+    if full_of_notes(run) then return 'capacity_exceeded' end
     return nil
 end
 
@@ -190,7 +199,7 @@ for key, scope in pairs(scopes) do
         for name, more in pairs(scope.entries) do
             call('HINCRBY', key, 'r:' .. name, more)
         end
-        call('HSET', key, 'parts', scope.parts, 'bytes', scope.bytes)
+        call('HSET', key, 'parts', scope.parts, 'bytes', scope.bytes, 'notes', scope.notes)
     end
 end
 if shard.changed then

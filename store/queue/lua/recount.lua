@@ -7,7 +7,7 @@
 local entries, waiting, prefix, many = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 local shard, scopes, runs, wrong = {parts = 0, bytes = 0, notes = 0}, {}, {}, 0
 
-local function new_scope() return {parts = 0, bytes = 0, entries = {}} end
+local function new_scope() return {parts = 0, bytes = 0, notes = 0, entries = {}} end
 local function new_run() return {wparts = 0, wbytes = 0, wnotes = 0, pending = {}} end
 for at = 3, 2 + many do scopes[KEYS[at]] = new_scope() end
 for at = 3 + many, #KEYS do runs[KEYS[at]] = new_run() end
@@ -20,7 +20,7 @@ each_entry(entries, function(fields)
     local scope, run = scopes[scope_key], runs[run_key]
     scope.entries[name] = (scope.entries[name] or 0) + 1
     if fields.t ~= 'part' then
-        run.wnotes, shard.notes = run.wnotes + 1, shard.notes + 1
+        run.wnotes, scope.notes, shard.notes = run.wnotes + 1, scope.notes + 1, shard.notes + 1
         return
     end
     local sealed = #fields.b
@@ -50,7 +50,7 @@ local function correct_scope(key, scope)
             differs = true
         end
     end
-    local should = {parts = scope.parts, bytes = scope.bytes}
+    local should = {parts = scope.parts, bytes = scope.bytes, notes = scope.notes}
     for name, times in pairs(scope.entries) do should['r:' .. name] = times end
     differs = correct(key, should) or differs
     if not next(scope.entries) then redis.call('DEL', key) end

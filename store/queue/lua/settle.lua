@@ -19,7 +19,7 @@ local scopes, runs, counts, told = {}, {}, {}, {}
 
 local function read_run(at)
     local key, scope = KEYS[2 + 2 * at], KEYS[3 + 2 * at]
-    scopes[scope] = scopes[scope] or {parts = 0, bytes = 0, entries = {}}
+    scopes[scope] = scopes[scope] or {parts = 0, bytes = 0, notes = 0, entries = {}}
     return {
         key = key, name = ARGV[3 + at], known = call('HEXISTS', key, 'run_uid') == 1, scope = scopes[scope],
         parts = 0, bytes = 0, wparts = 0, wbytes = 0, wnotes = 0, entries = 0,
@@ -104,7 +104,10 @@ local function settle(at)
         if parts then
             settle_parts(run, ARGV[at + 2], ARGV[at + 3], ours)
         else
-            run.wnotes, shard.notes = run.wnotes + #ours, shard.notes + #ours
+            for _, sums in ipairs({run.scope, shard}) do
+                sums.notes = sums.notes + #ours
+            end
+            run.wnotes = run.wnotes + #ours
             -- Of notes only facts are refused for this: their run has as many as it may have. The next ones hear it at once.
             if ARGV[at + 3] == 'capacity_exceeded' and run.known then call('HSET', run.key, 'facts_full', 1) end
         end
@@ -123,16 +126,19 @@ local function release(key, fields, amounts)
 end
 
 local function release_scope(key, scope)
-    if scope.parts > 0 then release(key, {'parts', 'bytes'}, scope) end
+    local sums = {'parts', 'bytes', 'notes'}
+    release(key, sums, scope)
     for name, by in pairs(scope.entries) do
         if call('HINCRBY', key, 'r:' .. name, -by) <= 0 then
             call('HDEL', key, 'r:' .. name)
         end
     end
-    -- Nothing but its two sums is left: nothing of this scope waits.
-    if call('HLEN', key) == call('HEXISTS', key, 'parts') + call('HEXISTS', key, 'bytes') then
-        call('DEL', key)
+    -- Nothing but its sums is left: nothing of this scope waits.
+    local left = call('HLEN', key)
+    for _, sum in ipairs(sums) do
+        left = left - call('HEXISTS', key, sum)
     end
+    if left == 0 then call('DEL', key) end
 end
 
 for at = 1, many do

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.capacity import Use, Waiting, admit_disk, admit_note, admit_part
+from policies.capacity import Use, Waiting, admit_disk, admit_fact, admit_note, admit_part
 from policies.decisions import ALLOW, Decision, Refuse
 from policies.limits import (
     DEFAULT_RUN_LIMITS,
@@ -99,6 +99,38 @@ def test_notes_are_counted_apart(notes: int, decision: Decision):
     assert admit_note(Waiting(run=Use(99, 999), run_notes=notes), RUN, SHARD) == decision
     of_shard = Waiting(shard=Use(99, 999), shard_notes=SHARD.notes - 3 + notes)
     assert admit_note(of_shard, RUN, SHARD) == decision
+
+
+@pytest.mark.parametrize(
+    ("waiting", "decision"),
+    [
+        (Waiting(run=Use(99, 999), scope=Use(99, 999), shard=Use(99, 999)), ALLOW),
+        # Half of the run's three.
+        (Waiting(run_notes=1), ALLOW),
+        (Waiting(run_notes=2), FULL),
+        # Half of the shard's twenty.
+        (Waiting(shard_notes=8), ALLOW),
+        (Waiting(shard_notes=10), FULL),
+        # Others hold four of these ten: half of what is free is three.
+        (Waiting(shard_notes=6, scope_notes=2), ALLOW),
+        (Waiting(shard_notes=7, scope_notes=3), FULL),
+        # A shard whose count lags behind the scope's gives nothing away.
+        (Waiting(scope_notes=4), ALLOW),
+        (Waiting(scope_notes=5), FULL),
+    ],
+)
+def test_facts_leave_half_of_the_room_for_notes_and_a_scope_s_leave_others_theirs(
+    waiting: Waiting, decision: Decision
+):
+    assert admit_fact(waiting, RUN, SCOPE, replace(SHARD, notes=20)) == decision
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 4))
+def test_where_a_fact_fits_an_attempt_state_does(of_shard: int, of_scope: int, of_run: int):
+    waiting = Waiting(run_notes=of_run, scope_notes=of_scope, shard_notes=of_shard)
+    shard = replace(SHARD, notes=20)
+    if admit_fact(waiting, RUN, SCOPE, shard) == ALLOW:
+        assert admit_note(waiting, RUN, shard) == ALLOW
 
 
 @pytest.mark.parametrize(
