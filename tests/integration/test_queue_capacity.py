@@ -110,7 +110,9 @@ def test_notes(bench: Bench, of_run: int, of_shard: int, run: RunLimits, shard: 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(waitings, run_limits, scope_limits, st.builds(ShardLimits, few, few, st.integers(0, 24)))
-def test_facts(bench: Bench, waiting: Waiting, run: RunLimits, scope: ScopeLimits, shard: ShardLimits) -> None:
+def test_facts(
+    bench: Bench, waiting: Waiting, run: RunLimits, scope: ScopeLimits, shard: ShardLimits
+) -> None:
     key = new_key()
     bench.queue._appends._limits = shard
     bench.do(open_run(bench.queue, key, run_limits=run, scope_limits=scope))

@@ -195,11 +195,11 @@ class Machine(RuleBasedStateMachine):
 
     def takes_note(self, key: RunKey, kind: str) -> bool:
         waiting = Waiting(
-            run_notes=self.runs[key].notes, scope_notes=self.notes_of(key.scope), shard_notes=self.notes_of(None)
+            run_notes=self.runs[key].notes,
+            scope_notes=self.notes_of(key.scope),
+            shard_notes=self.notes_of(None),
         )
-        fits = (
-            admit_fact(waiting, RUN, SCOPE, SHARD) if kind == "fact" else admit_note(waiting, RUN, SHARD)
-        )
+        fits = admit_fact(waiting, RUN, SCOPE, SHARD) if kind == "fact" else admit_note(waiting, RUN, SHARD)
         return not isinstance(fits, Refuse)
 
     def in_stream(self) -> list[tuple[RunKey, str | None, Held | None]]:
