@@ -11,6 +11,7 @@ import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pydantic
 import pytest
 from hypothesis import given
@@ -95,6 +96,28 @@ def test_texts_are_held_up_to_a_size():
     assert lineage.bind(large, A1) is large
     assert lineage.unbound == 1
     assert sum(sys.getsizeof(each) for each in texts[3:]) <= 3000
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "漢", "🌊", "aaaaaaa🌊"])
+@pytest.mark.parametrize("encoded", ["neither", "given", "bound"])
+def test_texts_are_held_up_to_a_size_whoever_encodes_them(letter, encoded):
+    """CPython keeps the UTF-8 of a text that an encoder was given, as a part of the text."""
+    lineage, texts = Lineage(RUN, most_text_bytes=64_000), []
+    for number in range(1000):
+        text = letter * 100 + str(number)
+        if encoded == "given":
+            msgspec.json.encode(text)
+        texts.append(lineage.bind(text, A1))
+        if encoded == "bound":
+            msgspec.json.encode(texts[-1])
+        assert id(texts[-1]) in binding.records
+    held = [text for text in texts if id(text) in binding.records]
+    assert held == texts[-len(held) :]
+    assert sum(map(sys.getsizeof, held)) <= 64_000
+    # What they take once they are encoded is what counts, and no fewer are held than there is room for.
+    for text in held:
+        msgspec.json.encode(text)
+    assert 35_000 <= sum(map(sys.getsizeof, held)) <= 64_000
 
 
 def test_the_texts_go_with_their_lineage():

@@ -112,6 +112,8 @@ class _Held(msgspec.Struct, eq=False, gc=False):
     thing: str
     at: int
     carried: tuple[Carried, ...]
+    # As it was counted: what the text takes changes under us.
+    size: int
     clash: bool = False
     compared: list[Any] | None = None
 
@@ -181,7 +183,11 @@ def _gone(record: Any, all_records: dict[int, Any] = records) -> None:
 
 
 class Pins:
-    """The texts of one run that are held, those longest not seen let go first once they are too many or too large."""
+    """The texts of one run that are held, those longest not seen let go first once they are too many or too large.
+
+    Counted is the most that a text can take: its characters, and the UTF-8 that CPython keeps beside them once an
+    encoder was given it, whether one was or not. A text of ASCII has no second copy.
+    """
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most = most
@@ -191,17 +197,19 @@ class Pins:
 
     def hold(self, text: str, carried: tuple[Carried, ...]) -> str | None:
         """Bind a fresh copy of a text and return it; None if there can be none, or none so large."""
-        size = str.__sizeof__(text)
-        if len(text) < SHORTEST_TEXT or size > self._most_bytes:
+        if not SHORTEST_TEXT <= len(text) <= self._most_bytes:
             return None
         # Never the text itself: it may be a constant, which all who name it share.
         fresh = "".join((text, "")) if type(text) is str else str.__str__(text)  # noqa: FLY002 - a copy
+        size = _most_of(fresh)
+        if size > self._most_bytes:
+            return None
         at = id(fresh)
-        record = _Held(fresh, at, carried)
+        record = _Held(fresh, at, carried, size)
         with lock:
             self._held[at] = records[at] = record
             self._bytes += size
-            while len(self._held) > self._most or self._bytes > self._most_bytes:
+            while self._held and (len(self._held) > self._most or self._bytes > self._most_bytes):
                 self._let_go(*self._held.popitem(last=False))
         return fresh
 
@@ -213,7 +221,7 @@ class Pins:
                     self._held.move_to_end(record.at)
 
     def _let_go(self, at: int, record: _Held) -> None:
-        self._bytes -= str.__sizeof__(record.thing)
+        self._bytes -= record.size
         records.pop(at, None)
 
     def clear(self) -> None:
@@ -221,6 +229,13 @@ class Pins:
         with lock:
             while self._held:
                 self._let_go(*self._held.popitem())
+
+
+def _most_of(fresh: str) -> int:
+    """Return the most bytes that a text will take, of which no UTF-8 is kept yet."""
+    size = fresh.__sizeof__()
+    # A character of one byte is two in UTF-8, one of two is three, one of four is four.
+    return size if fresh.isascii() else size + min(2 * size, 4 * len(fresh))
 
 
 def compared(thing: object) -> list[Any] | None:

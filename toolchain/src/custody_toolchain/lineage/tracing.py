@@ -68,11 +68,11 @@ class Lineage:
     `unbound`, and unknown.
 
     Not promised: that a change is always seen. Of a bound object that can change, the first 256 values are compared; a
-    changed one is unknown. Texts are held, at most `most_texts` and `most_text_bytes`; those that no prepared request
-    had for longest are let go first and are unknown from then on. Everything else lives only as long as the runtime's
-    own objects. Copies by `copy.deepcopy`, pickles and JSON are unknown, but for the texts in them that are still the
-    same objects. One run has one Lineage in a process; a forked process that submits requests of the run numbers them
-    by `request`.
+    changed one is unknown. Texts are held, at most `most_texts` and `most_text_bytes` (of memory; with the UTF-8 that
+    CPython may keep beside a text that is not ASCII); those that no prepared request had for longest are let go first
+    and are unknown from then on. Everything else lives only as long as the runtime's own objects. Copies by
+    `copy.deepcopy`, pickles and JSON are unknown, but for the texts in them that are still the same objects. One run
+    has one Lineage in a process; a forked process that submits requests of the run numbers them by `request`.
     """
 
     def __init__(
