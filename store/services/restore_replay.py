@@ -3,8 +3,9 @@
 Parts without a row were lost, and are kept as such; so are leaves of parts that a writer, who still had them in the
 queue, has written again: another leaf counts then. Purged parts are closed and marked again, whatever holds say by
 now: that they were destroyed has been published. With one that was erased or over go the facts of its run, since the
-log does not say whether all of the run was. Buckets expire as they did, holds are placed and released, sources closed
-and opened. A run that was closed is closed again, of what there is; what its first account was made of is lost.
+log does not say whether all of the run was; of a lost one nobody knows the run. Buckets expire as they did, holds are
+placed and released, sources closed and opened. A run that was closed is closed again, of what there is; what its first
+account was made of is lost.
 
 How far it is goes with each transaction, so that whoever dies is followed by somebody who goes on there.
 """

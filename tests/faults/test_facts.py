@@ -173,6 +173,36 @@ async def test_a_restore_brings_back_no_facts_of_what_was_erased_meanwhile(back)
     assert (await back.verified()).sound
 
 
+async def test_facts_of_an_erased_run_whose_parts_are_in_no_backup_go_when_its_erasure_is_asked_for_again(
+    back,
+):
+    way = back.way
+    erased = await chained(way, parts=False)
+    # So that there is something to go back behind.
+    await chained(way)
+    await back.publish()
+    await back.backup()
+    assert (await erased.put(b'{"secret":"later"}')).status_code == 202
+    await way.write()
+    operator = await way.key(Role.OPERATOR, erased.scope)
+
+    async def erase() -> None:
+        asked = await way.client.post("/v1/erasures", json={"run": erased.run}, headers=operator)
+        assert asked.status_code == 202
+        assert (await way.duties.perform("purge")).succeeded
+        gone = await way.get(f"/v1/runs/{erased.run}/actions", erased)
+        assert (gone.status_code, await way.house.count("facts")) == (410, 9)
+
+    await erase()
+    await back.publish()
+    await back.go_back()
+    assert await back.round() == "rolled_back"
+    assert await back.restore()
+    # The log knows that the part is gone, and not of which run it was.
+    assert len((await way.json(f"/v1/runs/{erased.run}/actions", erased))["items"]) == 1
+    await erase()
+
+
 async def test_what_ended_meanwhile_ends_again_though_no_leaf_says_so(back):
     way = back.way
     runtime = await chained(way, parts=False)
