@@ -38,6 +38,8 @@ class Runtime:
         self.calls: list[str] = []
         self.fail: dict[str, BaseException] = {}
         self.answers: dict[str, Any] = {}
+        # Whether a save that raises has saved all the same.
+        self.saves_and_raises = False
         self.kept: dict[tuple[str, str], Receipt] = {}
         self.saved: list[Receipt] = []
         # Which reservations were made and closed, in turn; a second closing would be one too many.
@@ -113,7 +115,7 @@ class _Receipts:
         self.load = runtime.does("load", lambda run, action: runtime.kept.get((run, action)))
 
         def save(receipt: Receipt) -> None:
-            if "save" in runtime.fail:
+            if "save" in runtime.fail and not runtime.saves_and_raises:
                 return
             runtime.kept[receipt.run, receipt.action] = receipt
             runtime.saved.append(receipt)
@@ -138,7 +140,8 @@ class _Reservations:
 
 
 def _allowed(runtime: Runtime, reservation: str) -> Any:
-    if not isinstance(runtime.answers.get("reserve"), Refuse):
+    # One that raises may have reserved, whatever it would have answered.
+    if "reserve" in runtime.fail or not isinstance(runtime.answers.get("reserve"), Refuse):
         runtime.book.append(("made", reservation))
     return ALLOW
 

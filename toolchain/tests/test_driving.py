@@ -93,3 +93,68 @@ def test_a_cancellation_waits_for_what_goes_to_its_end():
         return log
 
     assert asyncio.run(main()) == ["done"]
+
+
+def test_an_interrupt_in_what_goes_to_its_end_lets_the_core_await_while_it_tidies_up():
+    log = []
+
+    async def interrupted():
+        await asyncio.sleep(0)
+        log.append("asked")
+        raise KeyboardInterrupt
+
+    def steps():
+        try:
+            yield from ask(interrupted, to_the_end=True)
+        finally:
+            log.append((yield from ask(later, to_the_end=True)))
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(adrive(steps()))
+    assert log == ["asked", "later"]
+
+
+async def cancelled_at(steps, begun, go_on):
+    """Cancel a drive while its core waits for what goes to its end, and let that go on."""
+    task = asyncio.create_task(adrive(steps))
+    await begun.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError) as raised:
+        await task
+    return raised.value
+
+
+async def test_a_cancellation_that_waited_comes_instead_of_the_next_call_that_may_be_broken_off():
+    begun, go_on, log = asyncio.Event(), asyncio.Event(), []
+
+    async def slow():
+        begun.set()
+        await go_on.wait()
+
+    def steps():
+        yield from ask(slow, to_the_end=True)
+        yield from ask(lambda: log.append("to the end"), to_the_end=True)
+        try:
+            yield from ask(lambda: log.append("called"))
+        except asyncio.CancelledError:
+            yield from ask(lambda: log.append("tidied"))
+
+    await cancelled_at(steps(), begun, go_on)
+    assert log == ["to the end", "tidied"]
+
+
+async def test_what_a_core_raises_hides_no_cancellation():
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow():
+        begun.set()
+        await go_on.wait()
+
+    def steps():
+        yield from ask(slow, to_the_end=True)
+        raise ValueError("the core's own")
+
+    raised = await cancelled_at(steps(), begun, go_on)
+    assert isinstance(raised.__cause__, ValueError)

@@ -552,30 +552,6 @@ def test_a_cancelled_task_settles_once_and_its_receipt_says_so(where):
         assert (receipt.projection.status, receipt.projection.code) == (Status.FAILED, "cancelled")
 
 
-def test_a_task_that_is_cancelled_while_its_mark_is_saved_executes_nothing():
-    runtime = Runtime(later=True)
-    reached = asyncio.Event()
-
-    async def main():
-        owner = runtime.owner()
-
-        async def save(_):
-            reached.set()
-            await asyncio.Event().wait()
-
-        owner.receipts.save = save  # type: ignore[method-assign] # the test's own
-        task = asyncio.create_task(runtime.host(owner=owner).arun(TURN, action()))
-        await reached.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(main())
-    assert runtime.executed == []
-    assert [what for what, _ in runtime.book] == ["made", "closed"]
-    assert runtime.settlements == []
-
-
 def test_a_coroutine_that_is_closed_tidies_up_as_far_as_it_can():
     runtime = Runtime()
 

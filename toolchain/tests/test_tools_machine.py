@@ -63,9 +63,10 @@ class Host(RuleBasedStateMachine):
             on_failure=[told],
         )
 
-    @rule(where=PLACES, how=FAILURES)
-    def break_something(self, where, how):
+    @rule(where=PLACES, how=FAILURES, saves_and_raises=st.booleans())
+    def break_something(self, where, how, saves_and_raises):
         self.runtime.fail[where] = how
+        self.runtime.saves_and_raises = saves_and_raises
 
     @rule()
     def mend_everything(self):

@@ -18,7 +18,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Ask:
-    """A call of one of the runtime's functions; `to_the_end`: not broken off when its caller is cancelled."""
+    """A call of one of the runtime's functions; `to_the_end`: not broken off when its caller is cancelled.
+
+    A cancellation that waited for one comes back into the core at the next call that may be broken off, instead of it.
+    """
 
     function: Callable[..., object]
     arguments: tuple[object, ...]
@@ -61,6 +64,15 @@ def ask(
 ) -> Steps[Any]:
     """Ask for one call, from within a core."""
     return (yield Ask(function, arguments, timeout_s, to_the_end))
+
+
+def unless_cancelled() -> Steps[None]:
+    """Go on, unless a cancellation waited for what was brought to its end: that is raised here, within a core."""
+    yield from ask(_nothing)
+
+
+def _nothing() -> None:
+    """Do nothing: a call that may be broken off."""
 
 
 def drive(steps: Steps[Result], error: BaseException | None = None) -> Result:
@@ -121,6 +133,11 @@ async def adrive(steps: Steps[Result]) -> Result:
         except StopIteration as end:
             result: Result = end.value
             break
+        except Exception as left:
+            if calls.cancelled is not None:
+                # Whoever cancelled waits for that; what the core raised besides is kept as its cause.
+                raise calls.cancelled from left
+            raise
         error = None
         try:
             answer = await calls.made(asked)
@@ -141,8 +158,12 @@ class _Calls:
 
     def __init__(self) -> None:
         self.cancelled: asyncio.CancelledError | None = None
+        self._waits = False
 
     async def made(self, asked: Ask | Wait) -> object:
+        if self.cancelled is not None and self._waits and not (isinstance(asked, Ask) and asked.to_the_end):
+            self._waits = False
+            raise self.cancelled
         if isinstance(asked, Wait):
             # Shielded: who stops waiting must not end what others wait for.
             return await asyncio.shield(asyncio.wrap_future(asked.until))
@@ -154,13 +175,26 @@ class _Calls:
         return await _awaited(answer, asked.timeout_s)
 
     async def _to_the_end(self, awaitable: Awaitable[object], timeout_s: float | None) -> object:
-        task = asyncio.ensure_future(_awaited(awaitable, timeout_s))
+        task = asyncio.ensure_future(_ended(awaitable, timeout_s))
         while not task.done():
             try:
                 await asyncio.wait({task})
             except asyncio.CancelledError as cancelled:
-                self.cancelled = cancelled
-        return task.result()
+                self.cancelled, self._waits = cancelled, True
+        answer, raised = task.result()
+        if raised is not None:
+            raise raised
+        return answer
+
+
+async def _ended(
+    awaitable: Awaitable[object], timeout_s: float | None
+) -> tuple[object, BaseException | None]:
+    """Await in a task of its own: a KeyboardInterrupt that left it would end the loop before the core could tidy up."""
+    try:
+        return await _awaited(awaitable, timeout_s), None
+    except BaseException as raised:  # noqa: BLE001 - raised where the call was asked for
+        return None, raised
 
 
 async def _awaited(awaitable: Awaitable[object], timeout_s: float | None) -> object:

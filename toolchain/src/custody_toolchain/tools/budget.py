@@ -31,7 +31,9 @@ class Budget:
         call = course.call(execution, frozen(course.receipt.effective_arguments))
         reserve = self._once(reservations.reserve, (reservation, None))
         try:
-            step = decided((yield from ask(reserve, reservation, call)), "reservation_failed")
+            # To the end: one that still went on while it is released would be open for ever.
+            answer = yield from ask(reserve, reservation, call, to_the_end=True)
+            step = decided(answer, "reservation_failed")
         except Exception as error:  # noqa: BLE001 - the owner's failure is told as one, never as a yes
             step = course.failed(error, "reservation_failed")
         if step.status is Status.REFUSED:
@@ -45,7 +47,7 @@ class Budget:
     def close_what_was_left_open(self, prior: Receipt) -> Steps[None]:
         """Settle a reservation whose process was killed before it could: the owner knows whether it is still open."""
         reservations, reservation = self._course.owner.reservations, prior.reservation_id
-        if reservations is None or reservation is None or prior.execution is None:
+        if reservations is None or reservation is None or not (prior.execution or prior.never_started):
             return
         try:
             is_open = yield from ask(reservations.is_open, reservation)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from custody_toolchain.driving import Steps, ask
+from custody_toolchain.driving import Steps, ask, unless_cancelled
 from custody_toolchain.facts import Stage, Status
 from custody_toolchain.tools.course import Course, Unusable, failed, refused
 from custody_toolchain.tools.records import Receipt, Step
@@ -59,15 +59,35 @@ class Keeping:
 
     def mark(self, execution: int) -> Steps[None]:
         """Save that it is about to be started; without that nothing is, since nobody could tell afterwards."""
-        course = self._course
+        course, unmarked = self._course, self._course.receipt
         started = Step(Status.STARTED, "outcome_unknown")
-        mark = msgspec.structs.replace(course.receipt, executions=execution, execution=started)
+        mark = msgspec.structs.replace(unmarked, executions=execution, execution=started)
         try:
-            yield from ask(course.owner.receipts.save, mark.own_copy())
-        except Exception as error:
+            # To the end: one that still went on would be saved over what a later run of this action has saved.
+            yield from ask(course.owner.receipts.save, mark.own_copy(), to_the_end=True)
+            yield from unless_cancelled()
+            course.fittings.unsaved.pop(course.key, None)
+            course.receipt = mark
+        except BaseException as error:
+            course.receipt = unmarked
+            yield from self._save_over_the_mark(unmarked)
+            if not isinstance(error, Exception):
+                raise
             step = course.failed(error, "receipts_unavailable", retryable=True)
             raise Unusable(Stage.PERSISTENCE, step) from error
-        course.receipt = mark
+
+    def _save_over_the_mark(self, unmarked: Receipt) -> Steps[None]:
+        """Save what was there before, or that nothing was started: a save that raised may have saved its mark."""
+        course = self._course
+        true = unmarked if self.prior is None else self.prior
+        try:
+            yield from ask(course.owner.receipts.save, true.own_copy(), to_the_end=True)
+        except BaseException as error:
+            self._keep_unsaved(true)
+            if not isinstance(error, Exception):
+                raise
+            return
+        course.fittings.unsaved.pop(course.key, None)
 
     def save_refusal(self, step: Step) -> Steps[None]:
         """Save a final no. One that may be retried, and an outage, leave the action as if it had not been asked for."""
@@ -81,7 +101,7 @@ class Keeping:
         try:
             yield from ask(course.owner.receipts.save, course.receipt.own_copy(), to_the_end=True)
         except BaseException as error:
-            self._keep_unsaved()
+            self._keep_unsaved(course.receipt)
             self.persisted = False
             step = course.failed(error, "receipts_unavailable", retryable=True)
             yield from course.told(Stage.PERSISTENCE, step, to_the_end=True, execution=execution)
@@ -92,9 +112,9 @@ class Keeping:
         self.persisted = True
         course.telling.stage(Stage.PERSISTENCE, Step(Status.PERSISTED), execution=execution)
 
-    def _keep_unsaved(self) -> None:
+    def _keep_unsaved(self, receipt: Receipt) -> None:
         kept = self._course.fittings.unsaved
-        kept[self._course.key] = self._course.receipt.own_copy()
+        kept[self._course.key] = receipt.own_copy()
         while len(kept) > self._course.fittings.most_unsaved:
             # The oldest; what is left of it is its mark, and that says that its outcome is unknown.
             kept.pop(next(iter(kept)), None)

@@ -50,7 +50,8 @@ class Receipts(Protocol):
     """The owner's receipts, one for each (run, action); each method may be asynchronous for `ToolHost.arun`.
 
     `save` is durable when it returns, and takes the place of the receipt that was there (the owner may keep that too).
-    It is called twice for an action that is executed: with status `started` before, and with the outcome after.
+    It is called twice for an action that is executed: with status `started` before, and with the outcome after. Where
+    the first of these raises or is cancelled it is called once more, to save over it that nothing was started.
     """
 
     def load(self, run: str, action: str, /) -> Any:

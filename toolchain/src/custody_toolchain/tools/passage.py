@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from custody_toolchain.driving import Steps, ask
+from custody_toolchain.driving import Steps, ask, unless_cancelled
 from custody_toolchain.facts import Stage, Status
 from custody_toolchain.tools.budget import Budget
 from custody_toolchain.tools.course import Course, Unusable, code_word, failed, refused
@@ -97,7 +97,9 @@ class Passage:
 
     def _may_execute_again(self, prior: Receipt) -> None:
         tool = self._course.tool
-        if not prior.finished and not self._anew and not (tool is not None and tool.repeatable):
+        if prior.finished or prior.never_started or self._anew:
+            return
+        if tool is None or not tool.repeatable:
             # It was started, and nobody saw how it ended: that is neither a success nor a failure.
             raise Unusable(Stage.REPLAY, refused("outcome_unknown"))
 
@@ -109,6 +111,7 @@ class Passage:
             if step.status is not Status.RESERVED:
                 yield from self._keeping.save_refusal(step)
                 return
+            yield from unless_cancelled()
             yield from self._keeping.mark(execution)
             try:
                 yield from self._execute(tool, execution)

@@ -251,7 +251,8 @@ class Receipt(Quiet, frozen=True, omit_defaults=True):
     """What was done about one action, stage by stage; JSON throughout, so that the owner can keep it as it likes.
 
     The raw output is not here: it is the runtime's. `reservation` says what was known when this was saved; the
-    settlement comes after. `execution` is None where nothing was started; `executions` counts what was.
+    settlement comes after. `execution` is None where nothing was started; `executions` counts what was. Where nothing
+    was refused and it still is None, the start itself was broken off: the action may be asked for again.
     `original_arguments` are None, too, where what the model wrote is no JSON: nothing of it is kept.
     """
 
@@ -285,8 +286,17 @@ class Receipt(Quiet, frozen=True, omit_defaults=True):
 
     @property
     def finished(self) -> bool:
-        """Whether it is known how this ended: False where a process was killed between two saves."""
-        return self.execution is None or self.execution.status is not Status.STARTED
+        """Whether it is known how this ended: False where a process was killed between two saves, or at the start."""
+        if self.execution is None:
+            return not self.never_started
+        return self.execution.status is not Status.STARTED
+
+    @property
+    def never_started(self) -> bool:
+        """Whether nothing was refused, and the start was broken off before anything was executed."""
+        admitted = self.admission is not None and self.admission.status is Status.ADMITTED
+        reserved = self.reservation is None or self.reservation.status is Status.RESERVED
+        return admitted and reserved and self.execution is None
 
     @property
     def result_ref(self) -> ResultRef | None:

@@ -1,0 +1,181 @@
+"""Between the reservation and the execution: whatever breaks there, nothing runs, and the receipt says so."""
+
+import asyncio
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from custody_toolchain.facts import Status
+from toolchain.tests.owned import ROWS, TURN, Runtime, action
+
+
+def kept(runtime) -> Any:
+    return runtime.kept["run-1", "a1"]
+
+
+class InThreads:
+    """Lets one function of the owner's work in a thread, and holds it there until it may go on."""
+
+    def __init__(self, piece, name):
+        self.begun, self.go_on = asyncio.Event(), threading.Event()
+        self._loop, self._real = asyncio.get_running_loop(), getattr(piece, name)
+        setattr(piece, name, self)
+
+    async def __call__(self, *given):
+        return await asyncio.to_thread(self._work, *given)
+
+    def _work(self, *given):
+        self._loop.call_soon_threadsafe(self.begun.set)
+        assert self.go_on.wait(10)
+        return self._real(*given)
+
+    async def cancelled_within(self, task):
+        """Cancel a task while this is under way, see that it waits, and let it go on."""
+        await self.begun.wait()
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0)
+        assert not task.done(), "what was begun is brought to its end"
+        self.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_cancelled_while_its_mark_is_saved_nothing_runs_and_the_next_run_executes_once(repeatable):
+    runtime = Runtime()
+
+    async def main():
+        owner = runtime.owner()
+        host = runtime.host(runtime.tool(repeatable=repeatable), owner=owner)
+        save = InThreads(owner.receipts, "save")
+        await save.cancelled_within(asyncio.create_task(host.arun(TURN, action())))
+        assert runtime.executed == []
+        assert kept(runtime).execution is None
+        first, second = await host.arun(TURN, action()), await host.arun(TURN, action())
+        assert (first.replayed, second.replayed) == (False, True)
+        assert first.answer.ok
+        assert first.receipt.executions == len(runtime.executed) == 1
+        assert kept(runtime).execution.status is Status.SUCCEEDED
+
+    asyncio.run(main())
+    assert runtime.balanced
+    assert [settlement.execution for settlement in runtime.settlements] == [1]
+
+
+def test_cancelled_while_it_reserves_the_reservation_is_released_after_it_was_made():
+    runtime = Runtime()
+
+    async def main():
+        owner = runtime.owner()
+        reserve = InThreads(owner.reservations, "reserve")
+        task = asyncio.create_task(runtime.host(owner=owner).arun(TURN, action()))
+        await reserve.cancelled_within(task)
+
+    asyncio.run(main())
+    assert [what for what, _ in runtime.book] == ["made", "closed"]
+    assert runtime.saved == []
+    assert runtime.executed == []
+
+
+def saves_and_raises(runtime, *errors):
+    """Return an owner whose saves work, and raise these all the same, one after the other."""
+    owner, left = runtime.owner(), list(errors)
+    real = owner.receipts.save
+
+    def save(receipt):
+        real(receipt)
+        if left:
+            raise left.pop(0)
+
+    owner.receipts.save = save
+    return owner
+
+
+@pytest.mark.parametrize("error", [ConnectionError(), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("repeatable", [True, False])
+@pytest.mark.parametrize("reservations", [True, False])
+def test_a_mark_that_was_saved_and_raised_does_not_say_that_it_was_started(error, repeatable, reservations):
+    runtime = Runtime()
+    owner = saves_and_raises(runtime, error)
+    owner = owner if reservations else replace(owner, reservations=None)
+    host = runtime.host(runtime.tool(repeatable=repeatable), owner=owner)
+    try:
+        refusal = host.run(TURN, action()).answer.refusal
+    except KeyboardInterrupt:
+        assert isinstance(error, KeyboardInterrupt)
+    else:
+        assert (refusal.code, refusal.retryable) == ("receipts_unavailable", True)
+    assert kept(runtime).execution is None
+    assert kept(runtime).answer().refusal.code == "not_executed"
+    again = host.run(TURN, action())
+    assert again.answer.ok
+    assert not again.replayed
+    assert again.receipt.executions == len(runtime.executed) == 1
+    assert runtime.balanced
+
+
+def test_a_mark_that_nothing_could_be_saved_over_is_known_in_this_process_to_have_started_nothing():
+    runtime = Runtime()
+    owner = saves_and_raises(runtime, ConnectionError())
+    real = owner.receipts.save
+
+    def save(receipt):
+        if receipt.execution is None:
+            raise ConnectionError
+        real(receipt)
+
+    owner.receipts.save = save
+    host = runtime.host(runtime.tool(repeatable=False), owner=owner)
+    assert host.run(TURN, action()).answer.refusal.code == "receipts_unavailable"
+    assert kept(runtime).execution.status is Status.STARTED
+    again = host.run(TURN, action())
+    assert again.answer.ok
+    assert again.receipt.executions == len(runtime.executed) == 1
+    assert host.run(TURN, action()).replayed
+    assert runtime.balanced
+
+
+def test_executed_anew_in_vain_at_its_mark_the_result_before_is_still_there():
+    runtime = Runtime()
+    owner = saves_and_raises(runtime)
+    host = runtime.host(owner=owner)
+    first = host.run(TURN, action())
+    broken = runtime.host(owner=saves_and_raises(runtime, ConnectionError()))
+    assert broken.run(TURN, action(), anew=True).answer.refusal.code == "receipts_unavailable"
+    assert kept(runtime) == first.receipt
+    assert host.run(TURN, action()).answer.view == {"rows": ROWS}
+    again = host.run(TURN, action(), anew=True)
+    assert again.receipt.executions == len(runtime.executed) == 2
+    assert runtime.balanced
+
+
+def test_killed_before_a_reservation_of_what_never_started_was_released_it_is_released_once():
+    runtime = Runtime()
+    host = runtime.host(owner=saves_and_raises(runtime, ConnectionError()))
+    host.run(TURN, action())
+    runtime.book.pop()
+    assert not runtime.balanced
+    runtime.answers["admit"] = 0
+    for _ in range(2):
+        runtime.host().run(TURN, action())
+        assert [what for what, _ in runtime.book] == ["made", "closed"]
+    assert runtime.settlements == []
+
+
+def test_a_cancellation_that_waited_for_an_old_settlement_keeps_the_action_from_being_executed():
+    runtime = Runtime()
+
+    async def main():
+        runtime.host().run(TURN, action())
+        runtime.book.pop()
+        owner = runtime.owner()
+        settle = InThreads(owner.reservations, "settle")
+        task: Any = asyncio.create_task(runtime.host(owner=owner).arun(TURN, action(), anew=True))
+        await settle.cancelled_within(task)
+
+    asyncio.run(main())
+    assert runtime.balanced
+    assert len(runtime.executed) == 1
