@@ -6,6 +6,7 @@ before_signing_in                   nobody yet; a POST still needs the token of 
 everybody                           files that say nothing
 """
 
+import hmac
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +41,8 @@ SCOPE_PARAMETER: Final = "scope"
 SHOWN_FIELD: Final = "shown_scope"
 SHOWN_HEADER: Final = "x-shown-scope"
 
+_PROXY_SECRET: Final = "custody-proxy-secret"  # noqa: S105 - the name of a header
+_PROXY_IDENTITY: Final = "custody-identity"
 _SIGNED: Final = "signed"
 _ALARMS: Final = "alarms"
 _ASKING: Final = frozenset({"GET", "HEAD"})
@@ -166,6 +169,19 @@ async def before_signing_in(connection: Connection, _: BaseRouteHandler) -> None
         await _require_our_form(connection, connection.cookies.get(cookies(connection).before, ""))
 
 
+def vouched_for(connection: Connection) -> str | None:
+    """Return the id of the key that a proxy vouches for; None unless it shows the secret that we share with it.
+
+    Whoever can set headers here without being that proxy does not know the secret; and the proxy must let through no
+    such header of a caller's own (docs/operations.md).
+    """
+    shared = services(connection).settings.console_proxy_secret
+    said, named = (connection.headers.getall(name, []) for name in (_PROXY_SECRET, _PROXY_IDENTITY))
+    if shared is None or len(said) != 1 or len(named) != 1:
+        return None
+    return named[0] if hmac.compare_digest(said[0].encode(), shared.reveal().encode()) else None
+
+
 async def everybody(connection: Connection, _: BaseRouteHandler) -> None:
     """Let anybody pass: files that are the same for all."""
 
@@ -179,6 +195,9 @@ async def _admit(connection: Connection, allowed: frozenset[Role]) -> None:
         session = await opened.console_sessions.find(token, used=not _asks_by_itself(connection))
     except Unauthenticated:
         raise NotSignedIn from None
+    if vouched_for(connection) not in (None, session.caller.key_id):
+        # Somebody else sits at this browser now, and whoever began the session has not signed out.
+        raise NotSignedIn
     state["caller"] = session.caller
     form = FormMultiDict()
     if not _asks(connection):

@@ -1,6 +1,5 @@
 """Signing in with a key's text; or by the word of a proxy that signs people in, where one shares a secret with us."""
 
-import hmac
 import math
 from collections.abc import Hashable
 from typing import Any, Final
@@ -8,7 +7,7 @@ from typing import Any, Final
 from litestar import Response, Router, get, post
 
 from console.cookies import form_token, is_token, new_token
-from console.guards import AnyRequest, before_signing_in, cookies, services
+from console.guards import AnyRequest, before_signing_in, cookies, services, vouched_for
 from console.rendering import form_field, page, redirect
 from console.throttle import OF_ADDRESS, OF_KEY, Bound, Throttle
 from policies.reasons import Reason
@@ -22,8 +21,6 @@ _NOT_VOUCHED: Final = "The proxy before this console names a key that cannot sig
 _UNAUTHENTICATED: Final = 401
 _TOO_MANY: Final = 429
 _LONGEST: Final = 256
-_PROXY_SECRET: Final = "custody-proxy-secret"  # noqa: S105 - the name of a header
-_PROXY_IDENTITY: Final = "custody-identity"
 
 
 @get("/sign-in", guards=[before_signing_in])
@@ -67,19 +64,6 @@ def local(path: str | None) -> str:
     if not path or not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable():
         return "/runs"
     return path
-
-
-def vouched_for(request: AnyRequest) -> str | None:
-    """Return the id of the key that a proxy vouches for; None unless it shows the secret that we share with it.
-
-    Whoever can set headers here without being that proxy does not know the secret; and the proxy must let through no
-    such header of a caller's own (docs/operations.md).
-    """
-    shared = services(request).settings.console_proxy_secret
-    said, named = (request.headers.getall(name, []) for name in (_PROXY_SECRET, _PROXY_IDENTITY))
-    if shared is None or len(said) != 1 or len(named) != 1:
-        return None
-    return named[0] if hmac.compare_digest(said[0].encode(), shared.reveal().encode()) else None
 
 
 def _entered(request: AnyRequest, token: str, wanted: str) -> Response[Any]:

@@ -14,7 +14,7 @@ from console.sign_in import local
 from policies.kinds import Role
 from store.services.keys import KEY_TEXT
 from tests.support.api import settings_for
-from tests.support.console import Browser, Running, console
+from tests.support.console import Browser, Running, console, form_token
 
 SHARED = "s" * 40
 
@@ -274,11 +274,48 @@ async def test_a_proxy_is_believed_only_with_the_secret(database_url: str, redis
     ] * 2
 
 
+async def test_a_session_is_no_good_for_a_request_of_somebody_else_by_the_proxys_word(
+    database_url: str, redis_url: str, keys_dir: Path
+):
+    settings = settings_for(database_url, redis_url, keys_dir, console_proxy_secret=SHARED)
+    async with console(settings) as running:
+        scope = await running.scope()
+        first, second = [
+            (await running.key(role, scope.scope_id)).split("_")[2] for role in (Role.REVIEWER, Role.AUDITOR)
+        ]
+        browser, kept = running.browser(), running.browser()
+
+        def said(key_id: str, **headers: str) -> dict[str, str]:
+            return {"Custody-Proxy-Secret": SHARED, "Custody-Identity": key_id, **headers}
+
+        await browser.client.get("/sign-in", headers=said(first))
+        mine = (await browser.client.get("/session", headers=said(first))).text
+        form = {"csrf": form_token(mine), "purpose": "mine"}
+        kept.client.cookies.update(browser.client.cookies)
+        theirs = await browser.client.get("/session", headers=said(second))
+        sent = await kept.client.post("/session/purpose", data=form, headers=said(second))
+        entered = await browser.client.get(theirs.headers["location"], headers=said(second))
+        now = await browser.client.get(entered.headers["location"], headers=said(second))
+        piece = await browser.client.get("/session", headers=said(first, **{"HX-Request": "true"}))
+
+    assert first in mine
+    assert (theirs.status_code, theirs.headers["location"]) == (303, "/sign-in?next=%2Fsession")
+    # The browser does not keep what is another's.
+    assert "Max-Age=0" in theirs.headers["set-cookie"]
+    assert (sent.status_code, piece.status_code, piece.headers["hx-redirect"]) == (401, 401, "/sign-in")
+    assert (now.status_code, second in now.text, first in now.text) == (200, True, False)
+    rows = await execute(database_url, "SELECT key_id, purpose FROM console_sessions ORDER BY created_at")
+    assert [tuple(row) for row in rows] == [(first, None), (second, None)]
+
+
 async def test_without_a_secret_no_header_is_believed(running: Running):
     scope = await running.scope()
     key_id = (await running.key(Role.OPERATOR, scope.scope_id)).split("_")[2]
     headers = {"Custody-Proxy-Secret": "", "Custody-Identity": key_id}
     assert (await running.browser(**headers).get("/sign-in")).status_code == 200
+    browser = await running.signed_in(Role.REVIEWER, scope.scope_id)
+    browser.client.headers.update(headers)
+    assert await inside(browser)
 
 
 @pytest.mark.parametrize(
