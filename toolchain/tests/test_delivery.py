@@ -292,6 +292,16 @@ def test_predicates_and_parsers_may_be_awaited(tmp_path):
     assert asyncio.run(delivery.acheck()).state is ItemState.PARTIAL
 
 
+def test_what_somebody_else_cancelled_is_a_predicate_that_raised(tmp_path):
+    async def check():
+        other = asyncio.create_task(asyncio.sleep(60))
+        other.cancel()
+        await other
+
+    delivery = begun(tmp_path, PredicateItem("holds", check))
+    assert asyncio.run(delivery.acheck()).items[0].code == "predicate_raised"
+
+
 # All of them
 
 

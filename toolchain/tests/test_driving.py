@@ -1,10 +1,11 @@
 """One core is driven to its end by either driver, whatever comes out of the functions that it asks for."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
-from custody_toolchain.driving import MustBeAwaited, adrive, ask, drive
+from custody_toolchain.driving import GivenUp, MustBeAwaited, adrive, ask, drive
 
 
 def core(log, function):
@@ -43,13 +44,86 @@ def test_what_a_function_raises_comes_back_into_the_core(error):
     assert isinstance(log[0], Exception)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError()], ids=repr)
-def test_an_interrupt_goes_on_after_the_core_has_tidied_up(error):
-    for run in (drive, lambda steps: asyncio.run(adrive(steps))):
-        log: list[object] = []
-        with pytest.raises(type(error)):
-            run(core(log, raising(error)))
-        assert log == ["tidied"]
+@pytest.mark.parametrize(
+    ("run", "error"),
+    [
+        (drive, KeyboardInterrupt()),
+        (drive, asyncio.CancelledError()),
+        (lambda steps: asyncio.run(adrive(steps)), KeyboardInterrupt()),
+    ],
+)
+def test_an_interrupt_goes_on_after_the_core_has_tidied_up(run, error):
+    log: list[object] = []
+    with pytest.raises(type(error)):
+        run(core(log, raising(error)))
+    assert log == ["tidied"]
+
+
+async def waits_for_what_others_cancelled():
+    other = asyncio.create_task(asyncio.sleep(60))
+    other.cancel()
+    await other
+
+
+@pytest.mark.parametrize("to_the_end", [True, False])
+@pytest.mark.parametrize(
+    "function",
+    [waits_for_what_others_cancelled, raising(asyncio.CancelledError())],
+    ids=["awaited", "raised"],
+)
+async def test_a_cancellation_of_something_else_is_a_failure_like_any_other(function, to_the_end):
+    def steps():
+        try:
+            yield from ask(function, to_the_end=to_the_end)
+        except Exception as error:  # noqa: BLE001 - looked at below
+            return error
+
+    error = await adrive(steps())
+    assert isinstance(error, GivenUp)
+    assert isinstance(error.__cause__, asyncio.CancelledError)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["first", "after another's"])
+async def test_a_cancellation_of_the_task_itself_is_none_of_something_else(before):
+    log: list[object] = []
+
+    def cancels_its_task():
+        # As Ctrl-C does while a function that is not awaited is at work.
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    def steps():
+        if not before:
+            log.append((yield from core(log, waits_for_what_others_cancelled)))
+            log.clear()
+        yield from ask(cancels_its_task)
+        yield from core(log, later)
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(adrive(steps()))
+    assert log == ["tidied"]
+
+
+async def test_a_task_that_was_cancelled_before_is_still_told_of_a_second_cancellation():
+    began: list[object] = []
+
+    def steps():
+        with suppress(asyncio.CancelledError):
+            yield from ask(asyncio.Event().wait)
+        began.append("again")
+        with suppress(GivenUp):
+            yield from ask(waits_for_what_others_cancelled)
+        yield from ask(asyncio.Event().wait)
+
+    task = asyncio.create_task(adrive(steps()))
+    for _ in range(2):
+        for _ in range(9):
+            await asyncio.sleep(0)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert began == ["again"]
 
 
 def test_what_must_be_awaited_is_refused_and_never_begun():

@@ -228,6 +228,44 @@ def test_an_unknown_tool_is_refused_and_its_name_is_in_no_fact(runtime):
     assert runtime.executed == []
 
 
+async def gives_up(*_):
+    """Wait for a request that was shared, say, and that somebody else has cancelled."""
+    shared = asyncio.create_task(asyncio.sleep(60))
+    shared.cancel()
+    await shared
+
+
+@pytest.mark.parametrize(
+    ("where", "code"),
+    [
+        ("execute", "tool_raised"),
+        ("hold", "hold_failed"),
+        ("before", "hook_failed"),
+        ("after", "hook_failed"),
+        ("admit", "admission_failed"),
+        ("load", "receipts_unavailable"),
+    ],
+)
+def test_what_somebody_else_cancelled_is_a_failure_and_no_cancellation_of_the_action(where, code):
+    runtime = Runtime(later=True)
+    owner = runtime.owner()
+    if where == "admit":
+        owner = replace(owner, admit=gives_up)
+    if where == "load":
+        owner.receipts.load = gives_up  # type: ignore[method-assign] # the test's own
+    tool = runtime.tool()
+    if where == "execute":
+        tool = replace(tool, execute=gives_up)
+    if where == "hold":
+        tool = replace(tool, hold=gives_up)
+    hooks = {where: [gives_up]} if where in {"before", "after"} else {}
+    host = runtime.host(tool, owner=owner, on_failure=[gives_up], **hooks)
+    outcome = asyncio.run(host.arun(TURN, action()))
+    assert outcome.answer.refusal.code == code
+    assert host.counts.failure_hooks_failed == 1
+    assert runtime.balanced
+
+
 # Before-hooks
 
 

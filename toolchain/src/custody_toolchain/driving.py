@@ -44,6 +44,10 @@ class MustBeAwaited(TypeError):
     """A function of the runtime gave an awaitable where nothing awaits."""
 
 
+class GivenUp(RuntimeError):
+    """What a function waited for was cancelled by somebody else: its caller was not, and goes on."""
+
+
 class WouldWaitForEver(RuntimeError):
     """A synchronous entry was called on an event loop, and had to wait for what goes on only if that loop does."""
 
@@ -159,6 +163,7 @@ class _Calls:
     def __init__(self) -> None:
         self.cancelled: asyncio.CancelledError | None = None
         self._waits = False
+        self._seen = 0
 
     async def made(self, asked: Ask | Wait) -> object:
         if self.cancelled is not None and self._waits and not (isinstance(asked, Ask) and asked.to_the_end):
@@ -167,12 +172,25 @@ class _Calls:
         if isinstance(asked, Wait):
             # Shielded: who stops waiting must not end what others wait for.
             return await asyncio.shield(asyncio.wrap_future(asked.until))
-        answer = asked.function(*asked.arguments)
-        if not inspect.isawaitable(answer):
-            return answer
-        if asked.to_the_end:
-            return await self._to_the_end(answer, asked.timeout_s)
-        return await _awaited(answer, asked.timeout_s)
+        try:
+            answer = asked.function(*asked.arguments)
+            if not inspect.isawaitable(answer):
+                return answer
+            if asked.to_the_end:
+                return await self._to_the_end(answer, asked.timeout_s)
+            return await _awaited(answer, asked.timeout_s)
+        except asyncio.CancelledError as error:
+            if self._is_of_this_task():
+                raise
+            raise GivenUp("what a function waited for was cancelled") from error
+
+    def _is_of_this_task(self) -> bool:
+        """Say whether this task was cancelled since this was last asked; at first also if it was before it came here.
+
+        That one may not have reached it yet, and to keep it back would be worse than to take another for it.
+        """
+        before, self._seen = self._seen, _cancellations()
+        return self._seen > before
 
     async def _to_the_end(self, awaitable: Awaitable[object], timeout_s: float | None) -> object:
         task = asyncio.ensure_future(_ended(awaitable, timeout_s))
@@ -181,10 +199,17 @@ class _Calls:
                 await asyncio.wait({task})
             except asyncio.CancelledError as cancelled:
                 self.cancelled, self._waits = cancelled, True
+                self._seen = _cancellations()
         answer, raised = task.result()
         if raised is not None:
             raise raised
         return answer
+
+
+def _cancellations() -> int:
+    """Return how often this task was cancelled, and not taken back."""
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
 
 
 async def _ended(
