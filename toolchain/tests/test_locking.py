@@ -11,6 +11,9 @@ import pytest
 from custody_toolchain.attachments import Attachments, Extraction, State, Status
 from custody_toolchain.coverage import Coverage, Page
 from custody_toolchain.delivery import Begun, Command, Commands
+from custody_toolchain.tools import Tool
+from custody_toolchain.tools.lanes import Lanes
+from toolchain.tests.owned import SCHEMA, TURN, Runtime, action
 
 DONE = State(Status.DONE)
 
@@ -106,6 +109,10 @@ def use_attachments(ledger):
     return ledger.received("a1", size_bytes=9, head=b"some text", where="upload").size_bytes == 9
 
 
+def use_lanes(lanes):
+    return lanes.enter(("run-1", "a1"), object()) is None
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     ("make", "use"),
@@ -113,8 +120,9 @@ def use_attachments(ledger):
         (lambda: Coverage("run-1"), use_coverage),
         (Commands, use_commands),
         (Attachments, use_attachments),
+        (Lanes, use_lanes),
     ],
-    ids=["coverage", "commands", "attachments"],
+    ids=["coverage", "commands", "attachments", "lanes"],
 )
 def test_a_process_forked_while_another_thread_is_at_work_goes_on_with_the_ledger(make, use):
     ledger, at_work, half_done = make(), threading.Event(), [True]
@@ -158,3 +166,41 @@ def test_a_thread_that_forks_within_its_own_work_is_not_in_its_own_way():
     _, status = os.waitpid(pids[0], 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert at_once(lambda: ledger._lock.acquire(timeout=5)) == [True]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_waits_for_no_action_of_a_thread_that_it_does_not_have():
+    runtime, at_work, goes_on = Runtime(), threading.Event(), threading.Event()
+
+    def execute(_):
+        at_work.set()
+        goes_on.wait(10)
+        return {}
+
+    host = runtime.host(Tool("quotes", 2, SCHEMA, execute=execute, repeatable=False))
+    thread = threading.Thread(target=host.run, args=(TURN, action()))
+    thread.start()
+    assert at_work.wait(10)
+    child = os.fork()
+    if child == 0:
+        # Nobody can tell here whether what that thread had begun came to its end.
+        leave(lambda: host.run(TURN, action()).answer.refusal.code == "outcome_unknown")
+    _, status = os.waitpid(child, 0)
+    busy = host._fittings.lanes.is_busy((TURN.run, "a1"))
+    goes_on.set()
+    thread.join(10)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert busy
+    assert host.run(TURN, action()).replayed
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_the_forking_thread_itself_has_under_way_stays_under_way_in_both_processes():
+    lanes, holder, key = Lanes(), object(), ("run-1", "a1")
+    assert lanes.enter(key, holder) is None
+    child = os.fork()
+    if child == 0:
+        leave(lambda: lanes.enter(key, object()) is not None)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert lanes.is_busy(key)

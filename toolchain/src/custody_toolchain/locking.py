@@ -25,6 +25,9 @@ class OneAtATime:
     def _let_go(self) -> None:
         self._lock.release()
 
+    def _forked(self) -> None:
+        """In a forked process, with the lock held, and on its only thread: forget what lived with the other threads."""
+
 
 _all: Final[WeakSet[OneAtATime]] = WeakSet()
 _held: Final[list[OneAtATime]] = []
@@ -39,6 +42,12 @@ def _before_a_fork() -> None:
         _held.append(each)
 
 
+def _after_a_fork_in_the_child() -> None:
+    for each in _held:
+        each._forked()  # noqa: SLF001 - its own module
+    _after_a_fork()
+
+
 def _after_a_fork() -> None:
     """Go on, in the parent and in the child, both of them on the thread that forked."""
     while _held:
@@ -47,4 +56,8 @@ def _after_a_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_a_fork, after_in_parent=_after_a_fork, after_in_child=_after_a_fork)
+    os.register_at_fork(
+        before=_before_a_fork,
+        after_in_parent=_after_a_fork,
+        after_in_child=_after_a_fork_in_the_child,
+    )

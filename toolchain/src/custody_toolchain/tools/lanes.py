@@ -2,37 +2,56 @@
 
 import threading
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from custody_toolchain.driving import Wait, loop_here
+from custody_toolchain.locking import OneAtATime
 
 Key: TypeAlias = tuple[str, str]
 
 
-class Lanes:
-    """Keeps (run, action) busy for one holder; holders are told apart by an object of theirs."""
+@dataclass(frozen=True)
+class _Stay:
+    """Who is in there, until when, and on which thread."""
+
+    holder: object
+    left: Wait = field(default_factory=lambda: Wait(Future(), loop_here()))
+    thread: int = field(default_factory=threading.get_ident)
+
+
+class Lanes(OneAtATime):
+    """Keeps (run, action) busy for one holder; holders are told apart by an object of theirs.
+
+    In a forked process it is busy with what the forking thread itself has under way: of the others, nobody is there
+    to leave.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._busy: dict[Key, tuple[object, Wait]] = {}
+        super().__init__()
+        self._busy: dict[Key, _Stay] = {}
 
     def enter(self, key: Key, holder: object) -> Wait | None:
         """Enter; or, while another is in there, return the wait until it has left."""
         with self._lock:
             if key in self._busy:
-                return self._busy[key][1]
-            self._busy[key] = (holder, Wait(Future(), loop_here()))
+                return self._busy[key].left
+            self._busy[key] = _Stay(holder)
             return None
 
     def leave(self, key: Key, holder: object) -> None:
         """Leave, and wake who waits; nothing, if this holder is not in there."""
         with self._lock:
-            if key not in self._busy or self._busy[key][0] is not holder:
+            if key not in self._busy or self._busy[key].holder is not holder:
                 return
-            _, left = self._busy.pop(key)
-        left.until.set_result(None)
+            stay = self._busy.pop(key)
+        stay.left.until.set_result(None)
 
     def is_busy(self, key: Key) -> bool:
         """Say whether somebody is in there."""
         with self._lock:
             return key in self._busy
+
+    def _forked(self) -> None:
+        here = threading.get_ident()
+        self._busy = {key: stay for key, stay in self._busy.items() if stay.thread == here}
