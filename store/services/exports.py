@@ -1,10 +1,11 @@
 """Exports: asked for once, fetched by the key that asked, made anew each time."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -31,13 +32,16 @@ from store.tables.log_reads import Published
 LIVES_S: Final = 24 * 3600.0
 # Bundles that one process makes at a time: each may hold some megabytes, and a thread.
 AT_ONCE: Final = 2
+# How often a process says how far a bundle is, and how long that counts: one that died says nothing.
+_BEAT_S: Final = 1.0
+_COUNTS_S: Final = 10.0
 # Of the exports of a key, the last so many are shown.
 MOST_SHOWN: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How an export stands; `done` parts are in the bundle that this process makes now, None where it makes none.
+    """How an export stands; `done` parts are in the bundle that is being made, None where none is.
 
     `state`: `ready` (nobody fetched it), `begun` (somebody did, and did not get all of it), `given` (to its last byte).
     """
@@ -72,7 +76,6 @@ class Exports:
         self._asking = Asking(database)
         self._reads = PartReads(database, keyring, accesses, metrics)
         self._free = at_once
-        self._under_way: dict[UUID, Making] = {}
 
     async def ask(self, reader: Reader, wanted: Wanted, purpose: str | None) -> Asked:
         """Take an export down: it can be fetched from now on."""
@@ -81,16 +84,18 @@ class Exports:
     async def standing(self, reader: Reader, export: UUID) -> Standing:
         """Return how an export of this key stands; NotFound once it cannot be fetched any more."""
         async with self._database.connection() as connection:
-            row = await exports.standing(connection, reader.scope, export, reader.key_id, LIVES_S)
+            row = await exports.standing(connection, reader.scope, export, reader.key_id, LIVES_S, _COUNTS_S)
         if row is None:
             raise NotFound
-        return self._standing(row)
+        return _standing(row)
 
     async def mine(self, reader: Reader) -> list[Standing]:
         """Return the last exports of this key that can be fetched, newest first; at most MOST_SHOWN."""
         async with self._database.connection() as connection:
-            rows = await exports.of_key(connection, reader.scope, reader.key_id, LIVES_S, MOST_SHOWN)
-        return [self._standing(row) for row in rows]
+            rows = await exports.of_key(
+                connection, reader.scope, reader.key_id, LIVES_S, MOST_SHOWN, _COUNTS_S
+            )
+        return [_standing(row) for row in rows]
 
     async def bundle(self, reader: Reader, export: UUID) -> AsyncGenerator[bytes, None]:
         """Yield the archive; what is raised before its first piece is an answer, later on it is left without an end."""
@@ -111,12 +116,13 @@ class Exports:
             self._free += 1
 
     async def _made(self, reader: Reader, row: ExportRow) -> AsyncGenerator[bytes, None]:
-        making = await self._making(reader, row)
-        self._under_way[row.export_id] = making
+        making, whole = await self._making(reader, row), False
+        beating = asyncio.create_task(self._beating(reader, row, making))
         try:
             async with aclosing(making.pieces()) as pieces:
                 async for piece in pieces:
                     yield piece
+            whole = True
         except CustodyError as fault:
             logger().error(
                 "export_broken_off", key_id=reader.key_id, scope_id=reader.scope, reason=fault.reason.value
@@ -126,48 +132,55 @@ class Exports:
             logger().info("export_left", key_id=reader.key_id, scope_id=reader.scope, count=making.given)
             raise
         finally:
-            if self._under_way.get(row.export_id) is making:
-                del self._under_way[row.export_id]
-        await self._given(reader, row)
+            beating.cancel()
+            await asyncio.wait({beating})
+            await self._note(reader, partial(exports.over, export=row.export_id, given=whole))
         logger().info("export_given", key_id=reader.key_id, scope_id=reader.scope, count=making.given)
 
-    def _standing(self, row: StandingRow) -> Standing:
-        making = self._under_way.get(row.export_id)
-        return Standing(
-            row.export_id,
-            row.requested_at,
-            row.requested_at + timedelta(seconds=LIVES_S),
-            row.purpose,
-            row.parts,
-            row.runs,
-            row.anchors,
-            row.tree_size,
-            row.state,
-            row.given_at,
-            None if making is None else making.given + len(making.missing),
-        )
+    async def _beating(self, reader: Reader, row: ExportRow, making: Making) -> None:
+        """Say how far it is, also while its taker is slow: whoever asks, asks any process."""
+        while True:
+            await asyncio.sleep(_BEAT_S)
+            done = making.given + len(making.missing)
+            await self._note(reader, partial(exports.beat, export=row.export_id, done=done))
 
-    async def _given(self, reader: Reader, row: ExportRow) -> None:
+    async def _note(self, reader: Reader, said: Callable[..., Awaitable[None]]) -> None:
         try:
             async with self._database.connection() as connection:
-                await exports.given(connection, reader.scope, row.export_id)
+                await said(connection, reader.scope)
         except Unavailable as outage:
-            # Its reader has the whole of it; the records of the reads are what counts.
+            # Its reader has what was sent; the records of the reads are what counts.
             logger().warning(
                 "export_not_noted", key_id=reader.key_id, scope_id=reader.scope, cause=outage.cause
             )
 
     async def _making(self, reader: Reader, row: ExportRow) -> Making:
         async with self._database.connection() as connection:
-            await exports.begun(connection, reader.scope, row.export_id)
             key = await log_key(connection)
             note = await publishing.checkpoint(connection, row.tree_size)
             state = await log.state(connection)
+            await exports.begun(connection, reader.scope, row.export_id)
         signer = bundle_signer(self._keyring, key.name)
         # Its tiles are those of the tree as it is now: they begin with what was there when it was smaller.
         tree = Tree(Published(row.tree_size, state.size, state.open_tiles, _genuine(note, key)))
         policy = policy_text(key, signer.key)
         return Making(self._database, self._reads, reader, row, tree, signer, policy)
+
+
+def _standing(row: StandingRow) -> Standing:
+    return Standing(
+        row.export_id,
+        row.requested_at,
+        row.requested_at + timedelta(seconds=LIVES_S),
+        row.purpose,
+        row.parts,
+        row.runs,
+        row.anchors,
+        row.tree_size,
+        row.state,
+        row.given_at,
+        row.done,
+    )
 
 
 def _genuine(note: bytes | None, key: VerifierKey) -> bytes:

@@ -42,7 +42,10 @@ class ExportRow:
 
 @dataclass(frozen=True, slots=True)
 class StandingRow:
-    """An export in numbers: `state` is ready, begun or given, and `given_at` when it was sent to its last byte."""
+    """An export in numbers: `state` is ready, begun or given, and `given_at` when it was sent to its last byte.
+
+    `done` parts are in the bundle that is being made; None where none is.
+    """
 
     export_id: ExportId
     requested_at: datetime
@@ -53,6 +56,7 @@ class StandingRow:
     tree_size: int
     state: str
     given_at: datetime | None
+    done: int | None
 
 
 async def runs_named(connection: Connection, scope: UUID, names: Collection[str]) -> dict[str, UUID]:
@@ -113,18 +117,21 @@ async def get(
 
 
 async def standing(
-    connection: Connection, scope: UUID, export: UUID, key_id: str, lives_s: float
+    connection: Connection, scope: UUID, export: UUID, key_id: str, lives_s: float, beat_s: float
 ) -> StandingRow | None:
-    """Return how an export of this key stands that is younger than `lives_s`."""
-    row = await connection.fetchrow(_SQL["standing"], scope, export, key_id, lives_s)
+    """Return how an export of this key stands that is younger than `lives_s`; see `of_key`."""
+    row = await connection.fetchrow(_SQL["standing"], scope, export, key_id, lives_s, beat_s)
     return None if row is None else StandingRow(*row.values())
 
 
 async def of_key(
-    connection: Connection, scope: UUID, key_id: str, lives_s: float, limit: int
+    connection: Connection, scope: UUID, key_id: str, lives_s: float, limit: int, beat_s: float
 ) -> list[StandingRow]:
-    """Return the last exports of this key that are younger than `lives_s`, newest first."""
-    rows = await connection.fetch(_SQL["of_key"], scope, key_id, lives_s, limit)
+    """Return the last exports of this key that are younger than `lives_s`, newest first.
+
+    One of which nobody said for `beat_s` that it is being made is not.
+    """
+    rows = await connection.fetch(_SQL["of_key"], scope, key_id, lives_s, limit, beat_s)
     return [StandingRow(*row.values()) for row in rows]
 
 
@@ -133,9 +140,14 @@ async def begun(connection: Connection, scope: UUID, export: UUID) -> None:
     await connection.execute(_SQL["begun"], scope, export)
 
 
-async def given(connection: Connection, scope: UUID, export: UUID) -> None:
-    """Say that it was sent to its last byte."""
-    await connection.execute(_SQL["given"], scope, export)
+async def beat(connection: Connection, scope: UUID, export: UUID, done: int) -> None:
+    """Say that it is being made, and how many parts are in it."""
+    await connection.execute(_SQL["beat"], scope, export, done)
+
+
+async def over(connection: Connection, scope: UUID, export: UUID, *, given: bool) -> None:
+    """Say that it is not being made any more; `given`: it was sent to its last byte."""
+    await connection.execute(_SQL["over"], scope, export, given)
 
 
 async def forget(connection: Connection) -> int:

@@ -30,22 +30,30 @@ FROM exports
 WHERE scope_id = $1 AND export_id = $2 AND requested_by = $3 AND requested_at > now() - make_interval(secs => $4)
 
 -- name: standing how an export of one key stands, while it may be fetched
-SELECT export_id, requested_at, purpose, cardinality(evidence), cardinality(runs), anchors, tree_size, state, given_at
+SELECT export_id, requested_at, purpose, cardinality(evidence), cardinality(runs), anchors, tree_size, state, given_at,
+    CASE WHEN beat_at > now() - make_interval(secs => $5) THEN done END
 FROM exports
 WHERE scope_id = $1 AND export_id = $2 AND requested_by = $3 AND requested_at > now() - make_interval(secs => $4)
 
 -- name: of_key the last exports of one key that may be fetched; index exports_by_time
-SELECT export_id, requested_at, purpose, cardinality(evidence), cardinality(runs), anchors, tree_size, state, given_at
+SELECT export_id, requested_at, purpose, cardinality(evidence), cardinality(runs), anchors, tree_size, state, given_at,
+    CASE WHEN beat_at > now() - make_interval(secs => $5) THEN done END
 FROM exports
 WHERE scope_id = $1 AND requested_by = $2 AND requested_at > now() - make_interval(secs => $3)
 ORDER BY requested_at DESC, export_id DESC
 LIMIT $4
 
 -- name: begun somebody fetches it
-UPDATE exports SET state = 'begun' WHERE scope_id = $1 AND export_id = $2 AND state = 'ready'
+UPDATE exports SET state = CASE state WHEN 'ready' THEN 'begun' ELSE state END, done = 0, beat_at = now()
+WHERE scope_id = $1 AND export_id = $2
 
--- name: given it was sent to its last byte
-UPDATE exports SET state = 'given', given_at = now() WHERE scope_id = $1 AND export_id = $2
+-- name: beat it is being made, and so many parts are in it
+UPDATE exports SET done = $3, beat_at = now() WHERE scope_id = $1 AND export_id = $2
+
+-- name: over it is not being made any more; $3: it was sent to its last byte
+UPDATE exports
+SET state = CASE WHEN $3 THEN 'given' ELSE state END, given_at = CASE WHEN $3 THEN now() ELSE given_at END, done = NULL
+WHERE scope_id = $1 AND export_id = $2
 
 -- name: forget exports of scopes whose metadata retention they have outlived
 DELETE FROM exports e USING scopes s

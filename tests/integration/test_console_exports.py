@@ -10,15 +10,18 @@ import pytest
 import pytest_asyncio
 
 from policies.kinds import Role
+from policies.reasons import Reason
+from store.errors import Unavailable
 from store.services.export.parts import PartReads
-from tests.support.console import Browser
+from tests.support.console import Browser, console
 from tests.support.databases import clone_of
 from tests.support.exporting import files, lines, states
 from tests.support.hall import SIGNED_IN, Hall, hall
+from tests.support.stack import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-OK, SEE_OTHER, BAD, FORBIDDEN, NOT_FOUND = 200, 303, 400, 403, 404
+OK, SEE_OTHER, BAD, FORBIDDEN, NOT_FOUND, UNAVAILABLE = 200, 303, 400, 403, 404, 503
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -130,7 +133,7 @@ async def test_an_export_is_its_own_keys_and_anothers_is_the_same_as_none(opened
         assert export not in (await other.get("/exports")).text
 
 
-async def test_while_a_bundle_is_made_its_page_tells_how_far_it_is(
+async def test_while_a_bundle_is_made_every_console_tells_how_far_it_is(
     opened: Hall, monkeypatch: pytest.MonkeyPatch
 ):
     run, evidence = await opened.part()
@@ -147,18 +150,71 @@ async def test_while_a_bundle_is_made_its_page_tells_how_far_it_is(
             await go_on.wait()
 
     monkeypatch.setattr(PartReads, "read", held)
-    fetching = asyncio.create_task(fetch(reviewer, export))
-    await asyncio.wait_for(reached.wait(), 5)
-    piece = await reviewer.client.get(export, headers={"HX-Request": "true"})
-    go_on.set()
-    given = await fetching
-    after = await reviewer.client.get(export, headers={"HX-Request": "true"})
+    async with console(opened.running.services.settings) as another:
+        there = another.browser()
+        there.client.cookies.update(reviewer.client.cookies)
+        fetching = asyncio.create_task(fetch(reviewer, export))
+        await asyncio.wait_for(reached.wait(), 5)
+        for browser in (reviewer, there):
+            assert 'data-state="making"' in await piece_of(browser, export)
 
-    assert ("1 of 1 parts" in piece.text, "load delay" in piece.text) == (True, True)
-    assert "<html" not in piece.text
-    assert ('data-state="given"' in after.text, "load delay" in after.text) == (True, False)
+            async def one_is_in(browser: Browser = browser) -> str:
+                text = await piece_of(browser, export)
+                return text if "1 of 1 parts" in text else ""
+
+            piece = await until(one_is_in, "a part is in it")
+            assert ("load delay" in piece, "<html" in piece) == (True, False)
+            assert "being made" in (await browser.get("/exports")).text
+        go_on.set()
+        given = await fetching
+        for browser in (reviewer, there):
+            after = await piece_of(browser, export)
+            assert ('data-state="given"' in after, "load delay" in after) == (True, False)
+
     assert states(opened.desk.verified(given.content)) == []
     assert UUID(lines(files(given.content), "accesses.jsonl")[0]["evidence"]) == evidence
+
+
+async def test_of_a_bundle_that_broke_off_every_console_says_so(
+    opened: Hall, monkeypatch: pytest.MonkeyPatch
+):
+    run, _ = await opened.part()
+    await opened.desk.publish()
+    reviewer = await opened.enter(Role.REVIEWER)
+    export = await asked(reviewer, runs=run)
+
+    async def away(*_: object) -> None:
+        raise Unavailable(Reason.STORE_UNAVAILABLE)
+
+    monkeypatch.setattr(PartReads, "_group", away)
+    answer = await fetch(reviewer, export)
+    assert answer.status_code == UNAVAILABLE
+    async with console(opened.running.services.settings) as another:
+        there = another.browser()
+        there.client.cookies.update(reviewer.client.cookies)
+        for browser in (reviewer, there):
+            piece, listed = await piece_of(browser, export), (await browser.get("/exports")).text
+            assert ('data-state="begun"' in piece, "load delay" in piece) == (True, False)
+            assert ("not fetched to its end" in listed, "being made" in listed) == (True, False)
+
+
+async def test_a_bundle_of_a_process_that_died_is_not_being_made(opened: Hall):
+    run, _ = await opened.part()
+    await opened.desk.publish()
+    reviewer = await opened.enter(Role.REVIEWER)
+    export = await asked(reviewer, runs=run)
+    died = (
+        "UPDATE exports SET state = 'begun', done = 1, beat_at = now() - make_interval(secs => $2)"
+        " WHERE export_id = $1"
+    )
+    for ago_s, state in ((1.0, "making"), (11.0, "begun")):
+        await opened.desk.shelf.house.execute(died, UUID(export.rpartition("/")[2]), ago_s)
+        assert f'data-state="{state}"' in await piece_of(reviewer, export)
+
+
+async def piece_of(browser: Browser, export: str) -> str:
+    """What the page of an export asks for again and again."""
+    return (await browser.client.get(export, headers={"HX-Request": "true"})).text
 
 
 async def test_who_exports_is_who_reads_or_proves(opened: Hall):

@@ -173,13 +173,13 @@ async def test_attempts_of_a_page_are_filled_in_by_their_names(seeded: Seeded):
 
 async def test_exports_of_a_key_are_found_among_those_of_everybody(seeded: Seeded):
     for key, most in (("key-7", 50), ("nobody", 0)):
-        plan = await seeded.plan(EXPORTS["of_key"], seeded.scope, key, 86_400.0, 50)
+        plan = await seeded.plan(EXPORTS["of_key"], seeded.scope, key, 86_400.0, 50, 10.0)
         assert "exports_by_key" in plan, plan
         assert most_rows(plan) <= most, plan
         assert "Rows Removed by Filter" not in plan, plan
     export = await seeded.connection.fetchval("SELECT export_id FROM exports LIMIT 1")
-    for name in ("standing", "get"):
-        plan = await seeded.plan(EXPORTS[name], seeded.scope, export, "key-7", 86_400.0)
+    for name, more in (("standing", [10.0]), ("get", [])):
+        plan = await seeded.plan(EXPORTS[name], seeded.scope, export, "key-7", 86_400.0, *more)
         assert "exports_pkey" in plan, plan
 
 
