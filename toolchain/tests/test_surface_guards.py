@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from custody_toolchain.driving import MustBeAwaited
 from custody_toolchain.facts import Check, Verdict, encode
 from custody_toolchain.surface import AsyncGuard, Guard, PreDispatchRejected, Reason, Rejection, Surface
 
@@ -82,7 +83,9 @@ def test_a_callback_that_raises_does_not_let_the_request_pass(surface):
     error = refused(guard.check_early, OTHER)
     assert error.settlement_failed
     assert isinstance(error.__cause__, KeyError)
-    assert not refused(guard.check_final, TOOLS).settlement_failed
+    for check in (guard.check_early, guard.check_final):
+        assert refused(check, TOOLS).settlement_failed, "told whenever it is refused"
+    assert refused(guard.fit, 10**6).settlement_failed
     assert not guard.passed
 
 
@@ -93,7 +96,7 @@ def test_a_callback_that_ends_the_program_does_not_let_it_pass_either(surface):
     guard = Guard(surface, "call-1", settle)
     with pytest.raises(KeyboardInterrupt):
         guard.check_early(OTHER)
-    refused(guard.check_final, TOOLS)
+    assert refused(guard.check_final, TOOLS).settlement_failed
     assert not guard.passed
 
 
@@ -103,7 +106,14 @@ def test_an_asynchronous_callback_in_a_plain_guard_is_a_failed_settlement(surfac
 
     error = refused(Guard(surface, "call-1", settle).check_early, OTHER)
     assert error.settlement_failed
-    assert "AsyncGuard" in str(error.__cause__)
+    assert isinstance(error.__cause__, MustBeAwaited)
+
+
+@pytest.mark.parametrize("wrap", [asyncio.ensure_future, asyncio.gather], ids=["task", "future"])
+async def test_a_future_that_a_plain_guard_is_given_is_no_settlement(surface, wrap):
+    guard = Guard(surface, "call-1", lambda _: wrap(asyncio.sleep(0)))
+    assert refused(guard.check_early, OTHER).settlement_failed
+    assert refused(guard.check_final, TOOLS).settlement_failed
 
 
 async def test_awaited_callbacks_settle_before_the_request_is_refused(surface):
@@ -136,21 +146,51 @@ async def test_an_awaited_callback_that_raises_does_not_let_it_pass(surface, asy
     with pytest.raises(PreDispatchRejected) as raised:
         await guard.check_early(OTHER)
     assert raised.value.settlement_failed
+    with pytest.raises(PreDispatchRejected) as raised:
+        await guard.check_final(TOOLS)
+    assert raised.value.settlement_failed
 
 
-async def test_a_check_that_is_cancelled_while_it_settles_does_not_let_it_pass(surface):
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_settlement_is_brought_to_its_end_when_its_check_is_cancelled(surface, fails):
+    begun, go_on, log = asyncio.Event(), asyncio.Event(), []
+
     async def settle(_):
-        await asyncio.sleep(60)
+        begun.set()
+        await go_on.wait()
+        log.append("closed")
+        if fails:
+            raise KeyError("reservation")
 
     guard = AsyncGuard(surface, "call-1", settle)
     task = asyncio.create_task(guard.check_early(OTHER))
-    await asyncio.sleep(0)
-    task.cancel()
+    await begun.wait()
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0)
+    go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    with pytest.raises(PreDispatchRejected):
+    assert log == ["closed"]
+    with pytest.raises(PreDispatchRejected) as raised:
         await guard.check_final(TOOLS)
+    assert raised.value.settlement_failed is fails
+    assert log == ["closed"]
     assert not guard.passed
+
+
+async def test_a_settlement_that_its_own_end_broke_off_has_failed(surface):
+    async def settle(_):
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    guard = AsyncGuard(surface, "call-1", settle)
+    for check in (guard.check_early, guard.check_final):
+        with pytest.raises(PreDispatchRejected) as raised:
+            await check(OTHER)
+        assert raised.value.settlement_failed
 
 
 def test_threads_that_are_refused_at_once_settle_once(surface):

@@ -1,6 +1,5 @@
 """One request on its way to dispatch: both checks, and what its owner is told if it is refused."""
 
-import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from enum import StrEnum
@@ -8,6 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from custody_toolchain.driving import Steps, adrive, ask, drive
 from custody_toolchain.facts import (
     MOST_DIFFERENCES,
     Check,
@@ -49,7 +49,10 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreDispatchRejected(Exception):
-    """The request must not be sent. Its owner was told; `settlement_failed` says whether that itself failed."""
+    """The request must not be sent. Its owner was told; `settlement_failed` says whether that itself failed.
+
+    Every later check says the same; one on another thread, while the owner is still being told, says False.
+    """
 
     def __init__(self, rejection: Rejection, *, settlement_failed: bool = False) -> None:
         changes = ", ".join(sorted({each.change.value for each in rejection.differences}))
@@ -61,8 +64,16 @@ class PreDispatchRejected(Exception):
 class _Checks:
     """What both kinds of guard share: judging, and being refused once."""
 
-    def __init__(self, surface: Surface, exchange: str, attempt: str | None) -> None:
+    def __init__(
+        self,
+        surface: Surface,
+        exchange: str,
+        settle: Callable[[Rejection], object | Awaitable[object]],
+        attempt: str | None = None,
+    ) -> None:
         self._surface = surface
+        self._settle = settle
+        self._settlement_failed = False
         self._exchange = checked_id(exchange, "an exchange's id")
         self._attempt = None if attempt is None else checked_id(attempt, "an attempt's id")
         self._lock = threading.Lock()
@@ -85,6 +96,20 @@ class _Checks:
     def rejection(self) -> Rejection | None:
         """Why the request was refused; None if it was not."""
         return self._rejection
+
+    def _end(self, rejection: Rejection | None, to_settle: bool) -> Steps[None]:  # noqa: FBT001 - a pair from _refuse
+        """Raise if the request is refused, after its owner was told; a telling that was begun is brought to its end."""
+        if rejection is None:
+            return
+        if to_settle:
+            try:
+                yield from ask(self._settle, rejection, to_the_end=True)
+            except BaseException as error:
+                self._settlement_failed = True
+                if not isinstance(error, Exception):
+                    raise
+                raise PreDispatchRejected(rejection, settlement_failed=True) from error
+        raise PreDispatchRejected(rejection, settlement_failed=self._settlement_failed)
 
     def _judge(self, check: Check, presented: Any) -> tuple[Rejection | None, bool]:
         """Return why the request is refused, and whether its owner has yet to be told."""
@@ -161,85 +186,43 @@ class Guard(_Checks):
     """Lets one request pass to its dispatch, or refuses it; made by `guard` for each.
 
     Promised: where a check or `fit` does not pass, `settle` is called once with the Rejection, and PreDispatchRejected
-    is raised, then and at every later check, also if `settle` raises. Not promised: that a request is held back whose
-    runtime does not call both checks, or sends although one of them raised.
+    is raised, then and at every later check, also if `settle` raises or gives what must be awaited. Not promised: that
+    a request is held back whose runtime does not call both checks, or sends although one of them raised.
     """
-
-    def __init__(
-        self,
-        surface: Surface,
-        exchange: str,
-        settle: Callable[[Rejection], object],
-        attempt: str | None = None,
-    ) -> None:
-        super().__init__(surface, exchange, attempt)
-        self._settle = settle
 
     def check_early(self, presented: Any) -> None:
         """Check tools after extensions had their say, and before the owner itself looks at them again."""
-        self._end(*self._judge(Check.EARLY, presented))
+        drive(self._end(*self._judge(Check.EARLY, presented)))
 
     def check_final(self, presented: Any) -> None:
         """Check tools after all preparation, as they will be given to the provider's serialiser."""
-        self._end(*self._judge(Check.FINAL, presented))
+        drive(self._end(*self._judge(Check.FINAL, presented)))
 
     def fit(self, budget: int, measure: Callable[[list[Any]], int] | None = None) -> None:
         """Refuse the request if the admitted tools do not all fit; none is ever left out.
 
         `measure` takes them all and returns what they need, in the budget's unit; without it, that is bytes of JSON.
         """
-        self._end(*self._fitting(budget, measure))
-
-    def _end(self, rejection: Rejection | None, to_settle: bool) -> None:  # noqa: FBT001 - a pair from _refuse
-        if rejection is None:
-            return
-        if to_settle:
-            try:
-                answer = self._settle(rejection)
-                if inspect.iscoroutine(answer):
-                    answer.close()
-                    raise TypeError("settle is asynchronous: this request needs an AsyncGuard")  # noqa: TRY301
-            except Exception as error:
-                raise PreDispatchRejected(rejection, settlement_failed=True) from error
-        raise PreDispatchRejected(rejection)
+        drive(self._end(*self._fitting(budget, measure)))
 
 
 class AsyncGuard(_Checks):
-    """A Guard whose checks are awaited; `settle` may be asynchronous or not."""
+    """A Guard whose checks are awaited (asyncio); `settle` may be asynchronous or not.
 
-    def __init__(
-        self,
-        surface: Surface,
-        exchange: str,
-        settle: Callable[[Rejection], object | Awaitable[object]],
-        attempt: str | None = None,
-    ) -> None:
-        super().__init__(surface, exchange, attempt)
-        self._settle = settle
+    A settlement that was begun is brought to its end also where its check is cancelled, which is raised only then.
+    """
 
     async def check_early(self, presented: Any) -> None:
         """Check tools after extensions had their say, and before the owner itself looks at them again."""
-        await self._end(*self._judge(Check.EARLY, presented))
+        await adrive(self._end(*self._judge(Check.EARLY, presented)))
 
     async def check_final(self, presented: Any) -> None:
         """Check tools after all preparation, as they will be given to the provider's serialiser."""
-        await self._end(*self._judge(Check.FINAL, presented))
+        await adrive(self._end(*self._judge(Check.FINAL, presented)))
 
     async def fit(self, budget: int, measure: Callable[[list[Any]], int] | None = None) -> None:
         """Refuse the request if the admitted tools do not all fit, as `Guard.fit` does."""
-        await self._end(*self._fitting(budget, measure))
-
-    async def _end(self, rejection: Rejection | None, to_settle: bool) -> None:  # noqa: FBT001 - as above
-        if rejection is None:
-            return
-        if to_settle:
-            try:
-                answer = self._settle(rejection)
-                if inspect.isawaitable(answer):
-                    await answer
-            except Exception as error:
-                raise PreDispatchRejected(rejection, settlement_failed=True) from error
-        raise PreDispatchRejected(rejection)
+        await adrive(self._end(*self._fitting(budget, measure)))
 
 
 def _sayable(difference: Difference) -> Difference:
