@@ -270,7 +270,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "closing", "30s", forms.duration("1s", "1h"), "how long a closing run still takes what was on its way"
     ),
     Setting(
-        "never_closed", "1d", forms.duration("1s", "365d"), "silence after which a run counts as never closed"
+        "never_closed",
+        "1d",
+        forms.duration("1s", "365d"),
+        "silence after which a run counts as never closed: no declaration, part, gap, attempt state or fact",
     ),
     Setting(
         "overdue_after",

@@ -180,6 +180,7 @@ class RunBook:
     ) -> RunRow:
         row = narrowed(self._keyring, scope, present, said)
         if row == present:
+            await runs.renew(connection, scope.scope_id, row.run_uid)
             return row
         await _put_sources(connection, scope.scope_id, row)
         changed = row.standing != present.standing or row.erased != present.erased

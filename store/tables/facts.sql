@@ -13,8 +13,8 @@ SELECT w.place
 FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS w (scope_id, run_uid, fact, place)
 JOIN facts f ON f.scope_id = w.scope_id AND f.run_uid = w.run_uid AND f.fact = w.fact
 
--- name: count add what was written, and say which runs are full
-UPDATE fact_runs f SET kept = f.kept + w.more, is_full = f.is_full OR w.is_full
+-- name: count add what was written, say which runs are full, and when they were told of last
+UPDATE fact_runs f SET kept = f.kept + w.more, is_full = f.is_full OR w.is_full, told_at = now()
 FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::boolean[]) AS w (scope_id, run_uid, more, is_full)
 WHERE f.scope_id = w.scope_id AND f.run_uid = w.run_uid
 

@@ -126,6 +126,11 @@ async def narrow(connection: Connection, scope: UUID, row: RunRow, *, narrowed: 
     )
 
 
+async def renew(connection: Connection, scope: UUID, run: UUID) -> None:
+    """Remember that a run was declared again, if it is open."""
+    await connection.execute(_SQL["renew"], scope, run)
+
+
 async def close(connection: Connection, scope: UUID, run: UUID) -> None:
     """Begin the closing of an open run."""
     await connection.execute(_SQL["close"], scope, run)

@@ -34,9 +34,12 @@ RETURNING run_uid
 -- name: narrow what a later declaration leaves of a run
 UPDATE runs
 SET mode = $3, content = $4, kinds = $5, retain_until = $6, shared = $7, policy_version = $8, labels = $9, subject = $10,
-    default_set = $11, erased = $12, narrowed_at = CASE WHEN $13 THEN now() ELSE narrowed_at END,
+    default_set = $11, erased = $12, narrowed_at = CASE WHEN $13 THEN now() ELSE narrowed_at END, renewed_at = now(),
     destroy_from = CASE WHEN $6 < retain_until THEN $6 ELSE destroy_from END
 WHERE scope_id = $1 AND run_uid = $2
+
+-- name: renew a later declaration that changes nothing is a sign all the same
+UPDATE runs SET renewed_at = now() WHERE scope_id = $1 AND run_uid = $2 AND state = 'open'
 
 -- name: close from now on only what was on its way is taken; the first closing's time stays
 UPDATE runs SET state = 'closing', closing_at = now() WHERE scope_id = $1 AND run_uid = $2 AND state = 'open'
@@ -48,17 +51,19 @@ WHERE scope_id = $1 AND state = 'closing' AND closing_at <= now() - make_interva
 ORDER BY closing_at, run_uid
 LIMIT $5
 
--- name: never_closed_due open runs of one scope without a sign for `$2` seconds: no declaration, part, gap or state; from one on
+-- name: never_closed_due open runs of one scope without a sign for `$2` seconds: no declaration, part, gap, state or fact; from one on
 SELECT r.run_uid, r.run, r.declared_at AS since
 FROM runs r
 WHERE r.scope_id = $1 AND r.state = 'open' AND r.declared_at <= now() - make_interval(secs => $2)
-  AND coalesce(r.narrowed_at, r.declared_at) <= now() - make_interval(secs => $2)
+  AND greatest(r.narrowed_at, r.renewed_at, r.declared_at) <= now() - make_interval(secs => $2)
   AND NOT EXISTS (SELECT 1 FROM parts p WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid
                   AND p.stored_at > now() - make_interval(secs => $2))
   AND NOT EXISTS (SELECT 1 FROM gaps g WHERE g.scope_id = r.scope_id AND g.run_uid = r.run_uid
                   AND g.last_at > now() - make_interval(secs => $2))
   AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.scope_id = r.scope_id AND a.run_uid = r.run_uid
                   AND a.first_at > now() - make_interval(secs => $2))
+  AND NOT EXISTS (SELECT 1 FROM fact_runs f WHERE f.scope_id = r.scope_id AND f.run_uid = r.run_uid
+                  AND f.told_at > now() - make_interval(secs => $2))
   AND (r.declared_at, r.run_uid) > ($3, $4)
 ORDER BY r.declared_at, r.run_uid
 LIMIT $5

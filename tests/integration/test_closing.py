@@ -1,6 +1,7 @@
 """Closing runs over the wire: what is announced, what still counts, and what nobody can take back."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,28 @@ async def test_duties_find_runs_that_are_due(
 
     assert [each.run for each in silent] == [each.run for each in due] == ["run-1"]
     assert missing == {SaidBy.CLIENT: {"s1": SequenceSet.up_to(2)}}
+
+
+@pytest.mark.parametrize("said", [{}, {"shared": True}, {"subject": "somebody"}, {"content": "opt_out"}])
+async def test_a_run_that_is_declared_again_gives_a_sign(
+    said: dict[str, Any], api: Api, scope: Scope, runtime: dict[str, str], database_url: str
+):
+    connection = await asyncpg.connect(database_url)
+    await connection.execute(
+        "UPDATE runs SET declared_at = declared_at - $1::interval, retain_until = retain_until - $1::interval",
+        timedelta(hours=25),
+    )
+    await connection.close()
+
+    async def silent() -> list[str]:
+        async with api.services.database.connection() as connection:
+            due = await runs.never_closed_due(connection, scope.scope_id, 86_400.0, 10)
+        return [each.run for each in due]
+
+    assert await silent() == ["run-1"]
+    # Whoever may not speak for the run gives none.
+    other = await api.runtime(scope)
+    assert (await api.client.put("/v1/runs/run-1", json=said, headers=other)).status_code == 403
+    assert await silent() == ["run-1"]
+    assert (await api.client.put("/v1/runs/run-1", json=said, headers=runtime)).status_code == 200
+    assert await silent() == []

@@ -13,6 +13,7 @@ from policies.reasons import Reason
 from store.queue import Entry, FactHeader
 from store.services.persist import Persister
 from store.services.write_batch import BatchWriter
+from store.tables import runs
 from tests.support import factories
 from tests.support.factories import MOST_BYTES, House, Run
 from tests.support.facts import classic, coverage, delivery, seen, stage, surface
@@ -130,6 +131,23 @@ async def test_a_run_that_keeps_no_content_keeps_no_facts(
         ("refused", reason)
     ] * len(classic())
     assert await house.count("facts") == await house.count("fact_runs") == 0
+
+
+async def test_facts_are_a_sign_of_their_run_and_so_are_those_that_are_told_again(house: House) -> None:
+    run = await house.declare(keep=timedelta(days=2))
+    await house.execute("UPDATE runs SET declared_at = now() - interval '25 hours'")
+
+    async def silent() -> list[str]:
+        async with house.duties.connection() as connection:
+            due = await runs.never_closed_due(connection, run.scope, 86_400.0, 10)
+        return [each.run for each in due]
+
+    assert await silent() == [run.run]
+    for _ in range(2):
+        await outcomes(house.persister(), [house.fact(run, each) for each in classic()])
+        assert await silent() == []
+        await house.execute("UPDATE fact_runs SET told_at = now() - interval '25 hours'")
+        assert await silent() == [run.run]
 
 
 async def test_a_run_that_is_erased_or_nowhere_keeps_none_and_its_neighbours_do(house: House) -> None:
