@@ -51,6 +51,45 @@ def test_the_classic_answer_comes_out_of_what_a_host_ran():
     )
 
 
+@pytest.mark.parametrize(
+    ("call_id", "said"),
+    [
+        ("c" * 128, True),
+        ("call_1|fc_1+/==:2 ~", True),
+        ("c" * 129, False),
+        ("\x01" * 128, False),
+        ('"' * 128, False),
+        ("\\" * 128, False),
+        ("\U0001f30a" * 128, False),
+        ("half of a pair \ud800", False),
+        ("", False),
+    ],
+    ids=[
+        "longest",
+        "marks",
+        "too long",
+        "controls",
+        "quotes",
+        "backslashes",
+        "not ASCII",
+        "half a pair",
+        "empty",
+    ],
+)
+def test_no_call_id_of_a_models_keeps_a_fact_from_being_told(call_id, said):
+    runtime, name, facts = Runtime(), "a" * 128, list[Any]()
+    with Reporter(facts.append) as reporter:
+        host = runtime.host(runtime.tool(name="t" * 128), report=reporter.report)
+        outcome = host.run(TURN, action(name, tool="t" * 128, call_id=call_id))
+        lineage = Lineage("run-1", reporter.report)
+        text = {"role": "tool", "tool_call_id": call_id, "content": view_of(lineage, outcome)}
+        lineage.prepare("e" * 128, [text]).submitted("t" * 128)
+        assert reporter.flush(WAIT_S)
+    assert reporter.malformed == 0
+    assert [fact.action for fact in facts] == [name] * 8
+    assert {fact.call_id for fact in facts} == {call_id if said else None}
+
+
 def test_what_is_made_of_a_replayed_receipt_is_of_the_same_result_and_no_execution():
     runtime = Runtime()
     lineage = Lineage("run-1")

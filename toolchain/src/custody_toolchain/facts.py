@@ -4,6 +4,7 @@ A fact holds ids, closed words and numbers: no message, no output, no argument, 
 1 KiB; the store knows the same format, and `tests/contract/facts.json` of the repository holds one of each.
 """
 
+import re
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
@@ -266,6 +267,7 @@ Fact: TypeAlias = StageFact | OccurrenceFact | SurfaceFact | CoverageFact | Deli
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(Fact)
+_CALL_ID: Final = re.compile(r"[ !#-\[\]-~]{1,128}")
 
 
 class NotAFact(ValueError):
@@ -304,6 +306,15 @@ def code_of(text: str | None) -> str | None:
         return msgspec.convert(text, Code)
     except msgspec.ValidationError:
         return "other"
+
+
+def call_id_of(text: str | None) -> str | None:
+    """Return a model's call id as it is if a fact has room for it in any case; anything else as None.
+
+    Some providers hide more than an id in it, and a model may write there what it likes: only 1 to 128 characters of
+    ASCII that JSON needs no escape for are taken, since a fact that is too long is none.
+    """
+    return text if text is not None and _CALL_ID.fullmatch(text) else None
 
 
 def fact_id(kind: str, *names: object) -> str:

@@ -9,7 +9,7 @@ from weakref import finalize
 
 import msgspec
 
-from custody_toolchain.facts import Fact, Form, Link, OccurrenceFact, Unit, View, fact_id, now
+from custody_toolchain.facts import Fact, Form, Link, OccurrenceFact, Unit, View, call_id_of, fact_id, now
 from custody_toolchain.ids import ResultRef, checked_id
 from custody_toolchain.lineage.answers import Answer, answer
 from custody_toolchain.lineage.binding import Book, Carried, Pins, bind_weakly, carried_by, lock, record_of
@@ -26,7 +26,6 @@ MOST_ACTIONS: Final = 65_536
 MOST_OCCURRENCES: Final = 16_384
 
 _WHOLE: Final = View(Form.FULL)
-_LONGEST_CALL_ID: Final = 128
 
 
 class Prepared:
@@ -279,7 +278,7 @@ def _fact(sent: Sent, place: int, at: datetime) -> OccurrenceFact:
         attempt=sent.attempt,
         action=None if bound is None else bound.result.action,
         result_version=None if bound is None else bound.result.version,
-        call_id=_sayable(found.call_id),
+        call_id=call_id_of(found.call_id),
     )
 
 
@@ -299,8 +298,3 @@ def _numbered(request: int) -> int:
 
 def _named(attempt: str | None) -> tuple[str, ...]:
     return () if attempt is None else (attempt,)
-
-
-def _sayable(call_id: str | None) -> str | None:
-    """Return a call's id if a fact can hold it: some providers hide more than an id in it."""
-    return call_id if call_id and len(call_id) <= _LONGEST_CALL_ID else None

@@ -3,9 +3,9 @@
 import secrets
 from typing import Any, Final
 
-from custody_toolchain.facts import Stage, StageFact, code_of, fact_id, now
+from custody_toolchain.facts import Stage, StageFact, call_id_of, code_of, fact_id, now
 from custody_toolchain.observing import Guarded, Report
-from custody_toolchain.tools.records import MOST_NAME, Action, Step, Tool
+from custody_toolchain.tools.records import Action, Step, Tool
 
 # The model may ask for a tool that there is not: its name is the model's text then, and no fact carries that.
 UNKNOWN: Final = "unknown"
@@ -15,7 +15,6 @@ def stage_fact(action: Action, tool: Tool | None, stage: Stage, step: Step, **mo
     """Make the fact of one stage; told again it is the same fact, except for replays, each of which is one."""
     execution = more.get("execution")
     told_apart = secrets.token_hex(4) if stage is Stage.REPLAY else execution or 0
-    call_id = action.call_id
     return StageFact(
         fact=fact_id("stage", action.id, stage, step.status, told_apart),
         at=now(),
@@ -23,7 +22,7 @@ def stage_fact(action: Action, tool: Tool | None, stage: Stage, step: Step, **mo
         tool=tool.name if tool is not None else UNKNOWN,
         stage=stage,
         status=step.status,
-        call_id=call_id if call_id and len(call_id) <= MOST_NAME else None,
+        call_id=call_id_of(action.call_id),
         code=code_of(step.code),
         retryable=step.retryable,
         duration_ms=step.duration_ms,
