@@ -18,6 +18,10 @@ from console.pictures.states import STATES, State
 
 _LABEL_CHARACTERS: Final = 24
 _BETWEEN: Final = 2 * R + 4.0
+_DIGIT: Final = 7.0
+# From an exchange's line to its next.
+_LINE: Final = 26.0
+_MARGIN: Final = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,10 @@ _TOP: Final = 30.0
 
 
 def detailed(rows: Sequence[Row]) -> Markup:
-    """Draw every attempt of a run: a lane each exchange, its attempts one after the other, a mark each observation."""
+    """Draw every attempt of a run: a lane each exchange, its attempts one after the other, a mark each observation.
+
+    A lane has as many lines as its attempts need: a call that was tried often is drawn whole.
+    """
     if not rows:
         return Markup("")
     return Markup("").join(_lanes(frame, rows) for frame in _FRAMES)
@@ -93,7 +100,7 @@ def summary(rows: Sequence[Row]) -> str:
     """Say in words what the detailed picture shows."""
     totals = Counter(each.state for row in rows for each in row.marks)
     exchanges = len({row.exchange for row in rows})
-    retries = len(rows) - exchanges
+    retries = sum(row.number > 1 for row in rows)
     first, last = _ends(rows)
     again = f", {retries} of them {'a retry' if retries == 1 else 'retries'}" if retries else ""
     return (
@@ -103,14 +110,16 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def _lanes(frame: _Frame, rows: Sequence[Row]) -> Markup:
-    first, last = _ends(rows)
-    lanes: dict[str, list[Row]] = {}
+    between = _ends(rows)
+    exchanges: dict[str, list[Row]] = {}
     for row in rows:
-        lanes.setdefault(row.exchange, []).append(row)
-    height = _TOP + frame.lane * len(lanes) + 8
-    pieces = [*_axis(frame, first, last, height)]
-    for place, (exchange, attempts) in enumerate(lanes.items()):
-        pieces += _lane(frame, _TOP + frame.lane * place, exchange, attempts, (first, last))
+        exchanges.setdefault(row.exchange, []).append(row)
+    lanes = {exchange: _lines(frame, attempts) for exchange, attempts in exchanges.items()}
+    height = _TOP + sum(_height_of(frame, lines) for lines in lanes.values()) + 8
+    pieces, top = [*_axis(frame, *between, height)], _TOP
+    for exchange, lines in lanes.items():
+        pieces += _lane(frame, top, exchange, lines, between)
+        top += _height_of(frame, lines)
     links = any(each.anchor for row in rows for each in row.marks)
     body = Markup("").join(pieces)
     return picture(
@@ -118,29 +127,57 @@ def _lanes(frame: _Frame, rows: Sequence[Row]) -> Markup:
     )
 
 
+def _lines(frame: _Frame, attempts: Sequence[Row]) -> list[list[Row]]:
+    """Cut the attempts of an exchange into lines, each with as many as find room beside one another."""
+    lines: list[list[Row]] = [[]]
+    most = left = frame.width - _MARGIN - frame.left - _MARGIN
+    for row in attempts:
+        if lines[-1] and left < _width_of(row):
+            lines.append([])
+            left = most
+        lines[-1].append(row)
+        left -= _width_of(row)
+    return lines
+
+
 def _lane(
-    frame: _Frame, top: float, exchange: str, attempts: Sequence[Row], between: tuple[datetime, datetime]
+    frame: _Frame,
+    top: float,
+    exchange: str,
+    lines: Sequence[Sequence[Row]],
+    between: tuple[datetime, datetime],
 ) -> list[Markup]:
-    """Draw an exchange. Marks keep their order, and stand to scale where there is room for that."""
+    """Draw an exchange."""
     y = top + frame.lane - (13 if not frame.above else 12)
     label = text(10, y + 4 if not frame.above else top + 14, _cut(exchange), "name")
     pieces = [line(0, top, frame.width, top), label]
-    space = frame.left + 12
+    again = any(row.number > 1 for attempts in lines for row in attempts)
+    for place, attempts in enumerate(lines):
+        pieces += _line(frame, y + place * _LINE, attempts, between, numbered=again)
+    return pieces
+
+
+def _line(
+    frame: _Frame, y: float, attempts: Sequence[Row], between: tuple[datetime, datetime], *, numbered: bool
+) -> list[Markup]:
+    """Draw attempts beside one another. They keep their order, and stand to scale where there is room for that."""
+    pieces = []
+    space = frame.left + _MARGIN
     room = sum(_width_of(row) for row in attempts)
     for row in attempts:
         # What follows must still fit.
-        start = min(max(_x(frame, row.at, between), space), max(frame.width - 12 - room, space))
-        pieces += _attempt(row, start, y, many=len(attempts) > 1)
+        start = min(max(_x(frame, row.at, between), space), max(frame.width - _MARGIN - room, space))
+        pieces += _attempt(row, start, y, numbered=numbered)
         space = start + _width_of(row)
         room -= _width_of(row)
     return pieces
 
 
-def _attempt(row: Row, x: float, y: float, *, many: bool) -> list[Markup]:
+def _attempt(row: Row, x: float, y: float, *, numbered: bool) -> list[Markup]:
     pieces = []
-    if many:
+    if numbered:
         pieces.append(text(x - R, y + 4, f"{row.number}", "number"))
-        x += 12
+        x += _room_of_number(row)
     end = x + _BETWEEN * max(len(row.marks) - 1, 0)
     said = f"{row.exchange}, attempt {row.number} ({row.attempt}){f', {row.ended}' if row.ended else ''}"
     pieces.append(
@@ -159,7 +196,15 @@ def _attempt(row: Row, x: float, y: float, *, many: bool) -> list[Markup]:
 
 
 def _width_of(row: Row) -> float:
-    return 12 + _BETWEEN * max(len(row.marks) - 1, 0) + 24
+    return _room_of_number(row) + _BETWEEN * max(len(row.marks) - 1, 0) + 24
+
+
+def _room_of_number(row: Row) -> float:
+    return 12 + _DIGIT * (len(str(row.number)) - 1)
+
+
+def _height_of(frame: _Frame, lines: Sequence[Sequence[Row]]) -> float:
+    return frame.lane + _LINE * (len(lines) - 1)
 
 
 def _stretched(
