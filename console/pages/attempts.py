@@ -18,7 +18,6 @@ from policies.kinds import Kind
 from store.errors import Malformed, NotFound
 from store.ids import caller_id
 from store.services.readback import PartIdentity
-from store.services.run_views import AttemptItem
 
 _TITLES: Final = {Kind.LOGICAL_REQUEST: "Request", Kind.OBSERVABLE_OUTPUT: "Output"}
 
@@ -39,14 +38,14 @@ async def show_attempt(
     """Show one attempt; every side that may be read is read now, and recorded."""
     who, view = signed(request), _view(request)
     names = (caller_id(run), caller_id(exchange), caller_id(attempt))
-    tries = await services(request).run_reads.attempts_of(who.reader, names[0], names[1])
+    told = await services(request).run_reads.attempt_among(who.reader, *names)
     sides = [await side_of(services(request), who, PartIdentity(*names, kind)) for kind in _TITLES]
-    if not any(side.told for side in sides) and all(each.attempt_id != names[2] for each in tries):
+    if told is None and not any(side.told for side in sides):
         raise NotFound
     panes = [Pane(_TITLES[side.kind], side, await _shown(side, view)) for side in sides]
     return page(
         request, "attempt.html", run=names[0], exchange=names[1], attempt=names[2], panes=panes, view=view,
-        views=list(View), told=_around(tries, names[2]), **(reading(who, sides) | _asking(sides, who)),
+        views=list(View), told=told, **(reading(who, sides) | _asking(sides, who)),
     )  # fmt: skip
 
 
@@ -79,27 +78,6 @@ def _view(request: AnyRequest) -> View:
     if said not in set(View):
         raise Malformed(detail="view is pretty, raw or stream")
     return View(said)
-
-
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """What was told of an attempt (None: nothing yet), and its neighbours in the exchange."""
-
-    itself: AttemptItem | None
-    place: int
-    count: int
-    previous: str | None
-    next: str | None
-
-
-def _around(tries: list[AttemptItem], attempt: str) -> _Around:
-    names = [each.attempt_id for each in tries]
-    if attempt not in names:
-        return _Around(None, 0, len(names), None, None)
-    at = names.index(attempt)
-    before = names[at - 1] if at else None
-    after = names[at + 1] if at + 1 < len(names) else None
-    return _Around(tries[at], at + 1, len(names), before, after)
 
 
 router = Router("/", route_handlers=[show_attempt])

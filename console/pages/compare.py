@@ -62,10 +62,12 @@ async def _named(opened: Services, who: Signed, run: str, text: str) -> _Named:
     exchange, _, attempt = text.partition("/")
     if not exchange:
         raise Malformed(detail="left and right each name an attempt: exchange/attempt, or an exchange alone")
-    tries = await opened.run_reads.attempts_of(who.reader, run, caller_id(exchange))
-    if not tries or (attempt and all(each.attempt_id != caller_id(attempt) for each in tries)):
+    among = await opened.run_reads.attempt_among(
+        who.reader, run, caller_id(exchange), caller_id(attempt) if attempt else None
+    )
+    if among is None:
         raise NotFound
-    return _Named(exchange, attempt or tries[-1].attempt_id, latest=not attempt)
+    return _Named(exchange, among.item.attempt_id, latest=not attempt)
 
 
 async def _both(opened: Services, who: Signed, run: str, left: _Named, right: _Named, kind: Kind) -> _Both:

@@ -69,19 +69,19 @@ async def show_exchange(request: AnyRequest, run: FromPath[str], exchange: FromP
     """Show the attempts of one exchange."""
     who, asked = signed(request), turned(request, PAGE)
     run, exchange = caller_id(run), caller_id(exchange)
-    of_run, attempts, ways = await services(request).run_maps.of_exchange(
+    found = await services(request).run_maps.of_exchange(
         who.reader, run, exchange, asked.asked, back=asked.back
     )
     queued, known = await _waiting(request, who.reader.scope, run, timedelta())
     waiting = run_facts.waiting_by_identity(queued)
-    here = {each.attempt for each in attempts}
-    rows = run_facts.rows_of(attempts, waiting)
+    here = {each.attempt for each in found.attempts}
+    rows = run_facts.rows_of(found.attempts, waiting)
     return page(
         request,
         "run_exchange.html",
-        run=of_run,
+        run=found.run,
         exchange=exchange,
-        picture=run_facts.picture_of_exchange(attempts, waiting),
+        picture=run_facts.picture_of_exchange(found, waiting),
         legend=run_facts.legend_of_rows(rows),
         rows=rows,
         queued=[each for each in queued if each.exchange == exchange and each.attempt not in here],
@@ -89,7 +89,7 @@ async def show_exchange(request: AnyRequest, run: FromPath[str], exchange: FromP
         most_queued=_MOST_QUEUED,
         kinds=run_facts.KIND_WORDS,
         reasons=run_facts.reasons_of_rows(rows),
-        links=asked.links(ways),
+        links=asked.links(found.ways),
     )
 
 

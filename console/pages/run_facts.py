@@ -17,7 +17,7 @@ from console.words import Words
 from policies.kinds import Kind, Settlement
 from policies.outcomes import Account
 from policies.reasons import Reason
-from store.services.run_maps import MapAttempt, MapGap, MapPart, RunMap
+from store.services.run_maps import ExchangeMap, MapAttempt, MapGap, MapPart, RunMap
 from store.services.run_views import Overdue
 
 KIND_WORDS: Final[Mapping[Kind, str]] = {Kind.LOGICAL_REQUEST: "request", Kind.OBSERVABLE_OUTPUT: "output"}
@@ -138,17 +138,17 @@ def _stretches(found: RunMap) -> list[dict[State, int]]:
     return stretches
 
 
-def picture_of_exchange(attempts: Sequence[MapAttempt], waiting: Waiting) -> Markup:
-    """Draw the attempts of one exchange."""
-    return timeline.detailed(_drawn(attempts, waiting))
+def picture_of_exchange(found: ExchangeMap, waiting: Waiting) -> Markup:
+    """Draw a page of one exchange's attempts, with the numbers that they have among all of them."""
+    return timeline.detailed(_drawn(found.attempts, waiting, found.before))
 
 
-def _drawn(attempts: Sequence[MapAttempt], waiting: Waiting) -> list[Row]:
+def _drawn(attempts: Sequence[MapAttempt], waiting: Waiting, before: int = 0) -> list[Row]:
     numbered: dict[str, int] = {}
     drawn = []
     for row in rows_of(attempts, waiting):
         attempt = row.attempt
-        numbered[attempt.exchange] = numbered.get(attempt.exchange, 0) + 1
+        numbered[attempt.exchange] = numbered.get(attempt.exchange, before) + 1
         marks = [
             Mark(cell.state, cell.kind, _at(attempt, cell, kind, waiting), *_why(cell))
             for cell, kind in zip(row.cells, Kind, strict=True)

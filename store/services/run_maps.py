@@ -92,6 +92,16 @@ class RunMap:
     observed_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class ExchangeMap:
+    """A page of an exchange's attempts, of which `before` others are earlier."""
+
+    run: RunItem
+    attempts: Sequence[MapAttempt]
+    ways: TwoWays
+    before: int
+
+
 class RunMaps:
     """Answers everybody who reads metadata."""
 
@@ -132,16 +142,19 @@ class RunMaps:
 
     async def of_exchange(
         self, reader: Reader, run: str, exchange: str, asked: Asked, *, back: bool = False
-    ) -> tuple[RunItem, Sequence[MapAttempt], TwoWays]:
-        """Return the attempts of one exchange; NotFound if nothing of it was ever told, stored or missed."""
+    ) -> ExchangeMap:
+        """Return a page of one exchange's attempts, first ones first; none where it has none."""
         async with self._database.connection() as connection:
             row = await _found(connection, reader, run)
             turns = self._turns(reader, {"run": row.run, "exchange": exchange}, asked, back=back)
             keyset, limit = turns[back].keyset, asked.limit + 1
-            keys = await run_maps.of_exchange(connection, reader.scope, row.run_uid, keyset, limit, exchange)
+            keys, places = await run_maps.of_exchange(
+                connection, reader.scope, row.run_uid, keyset, limit, exchange
+            )
             shown, ways = self._ways(turns, row, keys, asked, back=back)
             attempts = await self._filled(connection, reader, row.run_uid, shown)
-        return run_item(row), attempts[::-1] if back else attempts, ways
+        before = min(places[: len(shown)], default=1) - 1
+        return ExchangeMap(run_item(row), attempts[::-1] if back else attempts, ways, before)
 
     def _turns(
         self, reader: Reader, filters: dict[str, str], asked: Asked, *, back: bool

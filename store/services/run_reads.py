@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
 
 from policies.kinds import Kind
 from store.clock import utc_now
@@ -16,6 +15,7 @@ from store.services.readback import PartIdentity
 from store.services.receipt_view import minted_at
 from store.services.run_account import account_of, timeline_of
 from store.services.run_views import (
+    AmongAttempts,
     AttemptItem,
     GapItem,
     Overdue,
@@ -30,9 +30,6 @@ from store.services.run_views import (
 )
 from store.tables import pages, run_pages
 from store.tables.run_pages import FoundAttempt, GapRow, RunRow
-
-# More tries of one call than anybody makes.
-MOST_OF_EXCHANGE: Final = 200
 
 
 class RunReads:
@@ -96,13 +93,19 @@ class RunReads:
         info = self._pager.info(turn, window.opened_at, window, place)
         return Page([attempt_item(row.run, row.attempt) for row in shown], info)
 
-    async def attempts_of(self, reader: Reader, run: str, exchange: str) -> list[AttemptItem]:
-        """Return the first attempts of an exchange of which anything was told, stored or missed."""
+    async def attempt_among(
+        self, reader: Reader, run: str, exchange: str, attempt: str | None
+    ) -> AmongAttempts | None:
+        """Return one attempt among those of its exchange, the last where none is named.
+
+        None where nothing of it was told, stored or missed.
+        """
         async with self._database.connection() as connection:
-            rows = await run_pages.attempts_of_exchange(
-                connection, reader.scope, run, exchange, MOST_OF_EXCHANGE
-            )
-        return [attempt_item(run, row) for row in rows]
+            row = await run_pages.attempt_of_exchange(connection, reader.scope, run, exchange, attempt)
+        if row is None:
+            return None
+        item = attempt_item(run, row.attempt)
+        return AmongAttempts(item, row.place, row.attempts, row.previous, row.following)
 
     async def gaps(
         self, reader: Reader, run: str, asked: Asked, overdue: Sequence[Overdue] = ()

@@ -108,6 +108,17 @@ class AttemptItem(msgspec.Struct, frozen=True):
     settlement_conflict: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class AmongAttempts:
+    """The `place`th of so many attempts of an exchange, and the names of those before and after it."""
+
+    item: AttemptItem
+    place: int
+    count: int
+    previous: str | None
+    next: str | None
+
+
 class GapItem(msgspec.Struct, frozen=True, kw_only=True):
     """What is missing: an identity, or numbers of a session ([first, last] each), and how many had no room there.
 

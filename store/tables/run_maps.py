@@ -86,12 +86,12 @@ async def page(
 
 async def of_exchange(
     connection: Connection, scope: UUID, run_uid: UUID, keyset: Keyset, limit: int, exchange: str
-) -> list[AttemptKey]:
-    """Return attempts of one exchange, in the order of time or against it."""
+) -> tuple[list[AttemptKey], list[int]]:
+    """Return attempts of one exchange, in the order of time or against it, and the place of each among all of them."""
     rows = await connection.fetch(
         _SQL[f"of_exchange_{keyset.order}"], scope, run_uid, keyset.after_at, keyset.after_id, limit, exchange
     )
-    return [_key(row) for row in rows]
+    return [_key(row) for row in rows], [row["place"] for row in rows]
 
 
 async def told(

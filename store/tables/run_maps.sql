@@ -63,10 +63,11 @@ FROM (SELECT min(first_at) AS begins, max(last_at) AS ends, count(*) AS attempts
 LEFT JOIN page p ON true
 ORDER BY p.first_at DESC, p.tie DESC
 
--- name: of_exchange_oldest attempts of one exchange of which anything was told, stored or missed, after ($3, $4); indexes attempts_pkey, parts_identity_once
-SELECT f.exchange, f.attempt, f.first_at, f.tie
+-- name: of_exchange_oldest attempts of one exchange of which anything was told, stored or missed, after ($3, $4), each with its place among all; indexes attempts_pkey, parts_identity_once
+SELECT f.exchange, f.attempt, f.first_at, f.tie, f.place
 FROM (
-    SELECT s.exchange, s.attempt, min(s.at) AS first_at, md5(s.exchange || ' ' || s.attempt)::uuid AS tie
+    SELECT s.exchange, s.attempt, min(s.at) AS first_at, md5(s.exchange || ' ' || s.attempt)::uuid AS tie,
+           row_number() OVER (ORDER BY min(s.at), md5(s.exchange || ' ' || s.attempt)::uuid) AS place
     FROM (
         SELECT exchange, attempt, first_at AS at FROM attempts WHERE scope_id = $1 AND run_uid = $2 AND exchange = $6
         UNION ALL
@@ -81,9 +82,10 @@ ORDER BY f.first_at, f.tie
 LIMIT $5
 
 -- name: of_exchange_newest the same, before ($3, $4)
-SELECT f.exchange, f.attempt, f.first_at, f.tie
+SELECT f.exchange, f.attempt, f.first_at, f.tie, f.place
 FROM (
-    SELECT s.exchange, s.attempt, min(s.at) AS first_at, md5(s.exchange || ' ' || s.attempt)::uuid AS tie
+    SELECT s.exchange, s.attempt, min(s.at) AS first_at, md5(s.exchange || ' ' || s.attempt)::uuid AS tie,
+           row_number() OVER (ORDER BY min(s.at), md5(s.exchange || ' ' || s.attempt)::uuid) AS place
     FROM (
         SELECT exchange, attempt, first_at AS at FROM attempts WHERE scope_id = $1 AND run_uid = $2 AND exchange = $6
         UNION ALL

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from policies.kinds import Dispatch, Kind, SaidBy, Settlement
@@ -94,6 +94,17 @@ class AttemptRow:
     dispatch_conflict: str | None
     settlement_conflict: str | None
     first_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedAttempt:
+    """The `place`th of so many attempts of an exchange, and the names of those beside it."""
+
+    attempt: AttemptRow
+    place: int
+    attempts: int
+    previous: str | None
+    following: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,19 +264,21 @@ async def attempts_by_ref(
     ]
 
 
-async def attempts_of_exchange(
-    connection: Connection, scope: UUID, run: str, exchange: str, limit: int
-) -> list[AttemptRow]:
-    """Return the first attempts of an exchange of which anything was told, stored or missed."""
-    rows = await connection.fetch(_SQL["attempts_of_exchange"], scope, run, exchange, limit)
-    return [_attempt({**dict(row), "exchange": exchange}) for row in rows]
+async def attempt_of_exchange(
+    connection: Connection, scope: UUID, run: str, exchange: str, attempt: str | None
+) -> PlacedAttempt | None:
+    """Return one attempt among those of its exchange, the last where none is named; None where it is not known."""
+    row = await connection.fetchrow(_SQL["attempt_of_exchange"], scope, run, exchange, attempt)
+    if row is None:
+        return None
+    return PlacedAttempt(_attempt(row), row["place"], row["attempts"], row["previous"], row["following"])
 
 
 def _run(row: Record) -> RunRow:
     return RunRow(**dict(row))
 
 
-def _attempt(row: Mapping[str, Any] | Record) -> AttemptRow:
+def _attempt(row: Record) -> AttemptRow:
     return AttemptRow(
         exchange=row["exchange"],
         attempt=row["attempt"],

@@ -107,25 +107,34 @@ WHERE (f.first_at, f.tie) > ($3, $4)
 ORDER BY f.first_at, f.tie
 LIMIT $5
 
--- name: attempts_of_exchange the attempts of an exchange of which anything was told, stored or missed, first ones first
-SELECT f.attempt AS attempt, min(f.first_at) AS first_at,
-       coalesce(min(f.dispatch), 'unknown') AS dispatch, coalesce(min(f.settlement), 'unknown') AS settlement,
-       min(f.dispatch_conflict) AS dispatch_conflict, min(f.settlement_conflict) AS settlement_conflict
-FROM runs r
-CROSS JOIN LATERAL (
-    SELECT a.attempt, a.first_at, a.dispatch, a.settlement, a.dispatch_conflict, a.settlement_conflict
-    FROM attempts a
-    WHERE a.scope_id = r.scope_id AND a.run_uid = r.run_uid AND a.exchange = $3
-    UNION ALL
-    SELECT p.attempt, p.received_at, NULL, NULL, NULL, NULL
-    FROM parts p
-    WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid AND p.exchange = $3
-    UNION ALL
-    SELECT g.attempt, g.first_at, NULL, NULL, NULL, NULL
-    FROM gaps g
-    WHERE g.scope_id = r.scope_id AND g.run_uid = r.run_uid AND g.exchange = $3
-) AS f
-WHERE r.scope_id = $1 AND r.run = $2
-GROUP BY f.attempt
-ORDER BY min(f.first_at), f.attempt
-LIMIT $4
+-- name: attempt_of_exchange one attempt ($4; null: the last) among all of its exchange of which anything was told, stored or missed
+WITH f AS (
+    SELECT r.run_uid, s.attempt, min(s.at) AS first_at, md5($3 || ' ' || s.attempt)::uuid AS tie
+    FROM runs r
+    CROSS JOIN LATERAL (
+        SELECT a.attempt, a.first_at AS at
+        FROM attempts a
+        WHERE a.scope_id = r.scope_id AND a.run_uid = r.run_uid AND a.exchange = $3
+        UNION ALL
+        SELECT p.attempt, p.received_at
+        FROM parts p
+        WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid AND p.exchange = $3
+        UNION ALL
+        SELECT g.attempt, g.first_at
+        FROM gaps g
+        WHERE g.scope_id = r.scope_id AND g.run_uid = r.run_uid AND g.exchange = $3 AND g.superseded_by IS NULL
+    ) AS s
+    WHERE r.scope_id = $1 AND r.run = $2
+    GROUP BY r.run_uid, s.attempt
+), n AS (
+    SELECT f.run_uid, f.attempt, f.first_at, row_number() OVER w AS place, count(*) OVER () AS attempts,
+           lag(f.attempt) OVER w AS previous, lead(f.attempt) OVER w AS following
+    FROM f
+    WINDOW w AS (ORDER BY f.first_at, f.tie)
+)
+SELECT $3::text AS exchange, n.attempt, n.first_at, n.place, n.attempts, n.previous, n.following,
+       coalesce(a.dispatch, 'unknown') AS dispatch, coalesce(a.settlement, 'unknown') AS settlement,
+       a.dispatch_conflict, a.settlement_conflict
+FROM n
+LEFT JOIN attempts a ON a.scope_id = $1 AND a.run_uid = n.run_uid AND a.exchange = $3 AND a.attempt = n.attempt
+WHERE CASE WHEN $4::text IS NULL THEN n.following IS NULL ELSE n.attempt = $4 END

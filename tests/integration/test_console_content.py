@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -345,6 +346,78 @@ async def test_attempts_are_compared_by_message_and_then_by_line(desk: Desk):
     assert f'href="{path_of(run, attempt="attempt-2")}?view=pretty"' in one
     assert "1 of 2 of this exchange" in one
     assert (await browser.get(f"/runs/{run.run}/compare", left="exchange-1")).status_code == 400
+
+
+async def test_what_is_known_of_an_attempt_is_shown_however_often_the_call_was_tried(desk: Desk):
+    run, began = await desk.house.declare(), datetime.now(UTC) - timedelta(hours=1)
+    tries: Any = [
+        desk.house.part(
+            run, b"{}", exchange="x-1", attempt=f"a-{n:04}", received_at=began + timedelta(seconds=n)
+        )
+        for n in range(204)
+    ]
+    lost = desk.house.gap(
+        run,
+        Reason.CLIENT_TRANSPORT,
+        identity=("x-1", "a-0204", OUTPUT),
+        at=began + timedelta(seconds=204),
+    )
+    told = desk.house.state(
+        run, exchange="x-1", attempt="a-0203", dispatch="dispatched", settlement="completed"
+    )
+    await desk.house.persister().persist([*tries, lost, told])
+    browser, pages = await desk.reader(), f"/runs/{run.run}/exchanges/x-1/attempts"
+    one = (await browser.get(f"{pages}/a-0203")).text
+    assert "204 of 205 of this exchange" in one
+    assert f"{began + timedelta(seconds=203):%Y-%m-%d %H:%M:%S} UTC" in one
+    assert all(f"<dd>{said}</dd>" in one for said in ("dispatched", "completed"))
+    assert [f'href="{pages}/a-{n}?view=pretty"' in one for n in ("0202", "0204")] == [True, True]
+    last = (await browser.get(f"{pages}/a-0204")).text
+    assert ("205 of 205 of this exchange" in last, "Next attempt" in last) == (True, False)
+    for right, latest in (("x-1", "a-0204"), ("x-1/a-0203", None)):
+        compared = await browser.get(f"/runs/{run.run}/compare", left="x-1/a-0001", right=right)
+        assert compared.status_code == 200, right
+        found = re.search(r">x-1 / (a-\d+)</a> <span class=\"help\">its last attempt", compared.text)
+        assert (found and found[1]) == latest
+    never = await browser.get(f"/runs/{run.run}/compare", left="x-1/a-0001", right="x-1/a-0205")
+    assert never.status_code == 404
+
+
+def _numbered(html: str) -> list[tuple[int, str]]:
+    """Return the attempts of the first picture of a page, with their numbers."""
+    picture = html.partition("</svg>")[0]
+    return [(int(n), name) for n, name in re.findall(r"<title>x-1, attempt (\d+) \((.*?)\)", picture)]
+
+
+async def test_attempts_keep_their_numbers_on_every_page_of_their_exchange_both_ways(desk: Desk):
+    run, began = await desk.house.declare(), datetime.now(UTC) - timedelta(hours=1)
+    await desk.house.persister().persist(
+        [
+            desk.house.part(
+                run, b"{}", exchange="x-1", attempt=f"a-{n}", received_at=began + timedelta(seconds=n)
+            )
+            for n in range(1, 91)
+        ]
+    )
+    browser, path, seen = await desk.reader(), f"/runs/{run.run}/exchanges/x-1", []
+    way: str | None = path
+    while way is not None:
+        page = (await browser.get(way)).text
+        seen.append(_numbered(page))
+        way = _linked(page, "next")
+    assert [len(each) for each in seen] == [40, 40, 10]
+    assert [each for page in seen for each in page] == [(n, f"a-{n}") for n in range(1, 91)]
+    for expected in reversed(seen[:-1]):
+        back = _linked(page, "prev")
+        assert back is not None
+        page = (await browser.get(back)).text
+        assert _numbered(page) == expected
+
+
+def _linked(html: str, rel: str) -> str | None:
+    found = re.search(rf'<a[^>]*rel="{rel}"[^>]*>', html)
+    where = found and re.search(r'href="([^"]+)"', found[0])
+    return where[1].replace("&amp;", "&") if where else None
 
 
 def _main(html: str) -> str:

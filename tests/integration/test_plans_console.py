@@ -159,6 +159,12 @@ async def test_the_page_of_an_exchange_reads_that_exchange_only(seeded: Seeded):
         assert "parts_identity_once" in plan, plan
         assert not scans(plan, BIG), plan
         assert most_rows(plan) <= 3, plan
+    for attempt in ("a1", None):
+        plan = await seeded.plan(PAGES["attempt_of_exchange"], seeded.scope, "run-7", "x7", attempt)
+        assert "attempts_pkey" in plan, plan
+        assert "parts_identity_once" in plan, plan
+        assert not scans(plan, BIG), plan
+        assert most_rows(plan) <= 3, plan
 
 
 async def test_attempts_of_a_page_are_filled_in_by_their_names(seeded: Seeded):

@@ -12,6 +12,7 @@ from policies.reasons import Reason
 from policies.sequences import SequenceSet
 from store.services.paging import Asked, Pager, Reader
 from store.services.run_maps import STRETCHES, MapAttempt, RunMaps
+from store.services.run_reads import RunReads
 from store.tables import run_pages, sessions
 from tests.support import factories
 from tests.support.factories import House, Run
@@ -124,13 +125,37 @@ async def test_an_empty_run_has_no_extent(house: House):
 async def test_pages_of_an_exchange_hold_its_attempts_alone(house: House):
     run = await filled(house)
     book, who = maps(house), reader(house)
-    _, whole, _ = await book.of_exchange(who, run.run, "x-2", Asked(limit=200))
-    assert set(named(whole)) == {f"a-{number}" for number in range(2, ATTEMPTS, 7)}
-    _, first, ways = await book.of_exchange(who, run.run, "x-2", Asked(limit=2))
-    _, rest, _ = await book.of_exchange(who, run.run, "x-2", Asked(limit=2, cursor=ways.next))
-    assert named(first) + named(rest) == named(whole)
-    _, again, _ = await book.of_exchange(who, run.run, "x-2", Asked(limit=2, cursor=None))
-    assert named(again) == named(first)
+    whole = await book.of_exchange(who, run.run, "x-2", Asked(limit=200))
+    assert set(named(whole.attempts)) == {f"a-{number}" for number in range(2, ATTEMPTS, 7)}
+    first = await book.of_exchange(who, run.run, "x-2", Asked(limit=2))
+    rest = await book.of_exchange(who, run.run, "x-2", Asked(limit=2, cursor=first.ways.next))
+    assert named(first.attempts) + named(rest.attempts) == named(whole.attempts)
+    again = await book.of_exchange(who, run.run, "x-2", Asked(limit=2, cursor=rest.ways.previous), back=True)
+    assert named(again.attempts) == named(first.attempts)
+    assert [each.before for each in (whole, first, rest, again)] == [0, 0, 2, 0]
+    none = await book.of_exchange(who, run.run, "x-none", Asked(limit=2))
+    assert (none.attempts, none.before) == ([], 0)
+
+
+async def test_an_attempt_stands_where_the_page_of_its_exchange_has_it(house: House):
+    run, at = await house.declare(), datetime.now(UTC) - timedelta(hours=1)
+    # All at one instant but the last, which was missed then, and stored once it was sent again.
+    entries = [house.part(run, b"{}", exchange="x", attempt=f"a-{n}", received_at=at) for n in range(6)]
+    late = house.part(run, b"{}", exchange="x", attempt="a-late")
+    gap = house.gap(run, Reason.CLIENT_TRANSPORT, identity=("x", "a-late", factories.REQUEST), at=at)
+    await house.persister().persist([*entries, gap])
+    await house.persister().persist([late, house.state(run, exchange="x-2")])
+    names = named((await maps(house).of_exchange(reader(house), run.run, "x", Asked(limit=200))).attempts)
+    assert names[-1] == "a-late"
+    reads = RunReads(house.database, Pager(lambda: b"k" * 32), house.keyring, examined=200)
+    found = [await reads.attempt_among(reader(house), run.run, "x", name) for name in names]
+    assert [each and (each.place, each.count) for each in found] == [(n, 7) for n in range(1, 8)]
+    assert [each and each.previous for each in found] == [None, *names[:-1]]
+    assert [each and each.next for each in found] == [*names[1:], None]
+    assert await reads.attempt_among(reader(house), run.run, "x", None) == found[-1]
+    for exchange, attempt in (("x", "a-none"), ("x-none", None), ("x-2", "a-1")):
+        assert await reads.attempt_among(reader(house), run.run, exchange, attempt) is None
+    assert await reads.attempt_among(reader(house), "no-run", "x", None) is None
 
 
 async def test_numbers_of_sessions_are_those_that_were_stored_whatever_their_bits(house: House):
