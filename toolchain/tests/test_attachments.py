@@ -287,11 +287,34 @@ def test_everything_is_bounded_and_named_by_ids_and_words():
         attachments.extracted("unheard-of", extraction())
     for number in range(64):
         attachments.extracted("scan", extraction(f"text-{number}"))
-        attachments.given("scan", Given("text-0", f"r{number}", Form.FULL))
     with pytest.raises(ValueError, match="too many"):
         attachments.extracted("scan", extraction("one-more"))
-    with pytest.raises(ValueError, match="too often"):
-        attachments.given("scan", Given("text-0", "r99", Form.FULL))
+
+
+def test_of_an_attachment_that_is_given_in_every_request_the_newest_are_listed_and_the_others_counted():
+    attachments, _ = ledger()
+    attachments.extracted("scan", extraction(status=Status.PARTIAL, reason="cut"))
+    attachments.given("scan", Given("text", "r0", Form.FULL))
+    attachments.extracted("scan", extraction())
+    for number in range(1, 100):
+        attachments.given("scan", Given("text", f"r{number}", Form.FULL))
+    scan = attachments.all[0]
+    assert [each.request for each in scan.given] == [f"r{number}" for number in range(36, 100)]
+    assert [each.state for each in scan.given_of] == [DONE] * 64
+    assert scan.given_dropped == 36
+    assert scan.seen_whole("r99")
+    assert scan.seen_whole("r36")
+    # Of what is not listed any more nothing is claimed.
+    assert not scan.seen_whole("r35")
+
+
+def test_nothing_is_dropped_of_an_attachment_that_was_given_as_often_as_can_be_listed():
+    attachments, _ = ledger()
+    attachments.extracted("scan", extraction())
+    for number in range(64):
+        attachments.given("scan", Given("text", f"r{number}", Form.FULL))
+    scan = attachments.all[0]
+    assert (len(scan.given), scan.given_dropped, scan.seen_whole("r0")) == (64, 0, True)
 
 
 def test_what_is_not_done_has_a_reason_and_reasons_are_words():

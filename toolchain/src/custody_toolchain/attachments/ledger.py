@@ -1,5 +1,6 @@
 """One entry per attachment: what was received, what was extracted of it, what of that was given to the model."""
 
+from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
 from time import monotonic
@@ -126,16 +127,23 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Attachment(msgspec.Struct, frozen=True):
-    """All that is known of one attachment: `extractions` as they are now, `given_of` as each was when it was given."""
+    """All that is known of one attachment: `extractions` as they are now, `given_of` as each was when it was given.
+
+    `given` are the newest 64, oldest first; `given_dropped` counts those before.
+    """
 
     id: str
     received: Received
     extractions: tuple[Extraction, ...] = ()
     given: tuple[Given, ...] = ()
     given_of: tuple[Extraction, ...] = ()
+    given_dropped: int = 0
 
     def seen_whole(self, request: str) -> bool:
-        """Whether this request held a whole representation, in full. Pages must be all; sampled frames never are."""
+        """Whether this request held a whole representation, in full. Pages must be all; sampled frames never are.
+
+        False also where what it held is not listed any more.
+        """
         now = {extraction.id: extraction for extraction in self.extractions}
         return any(
             self._is_whole(given, then) and self._is_whole(given, now[given.extraction])
@@ -153,8 +161,9 @@ class _Entry:
     def __init__(self, received: Received) -> None:
         self.received = received
         self.extractions: dict[str, Extraction] = {}
-        self.given: list[Given] = []
-        self.given_of: list[Extraction] = []
+        # What stood in requests, and the extraction as it was then; the newest.
+        self.given: deque[tuple[Given, Extraction]] = deque(maxlen=_MOST_EACH)
+        self.times_given = 0
 
 
 class Attachments(OneAtATime):
@@ -210,7 +219,10 @@ class Attachments(OneAtATime):
                 self._deadlines[attachment, extraction.id] = self._clock() + extraction.state.limit_s
 
     def given(self, attachment: str, given: Given) -> None:
-        """Note what stood in a request; ValueError unless it was extracted, and only pages that the extraction has."""
+        """Note what stood in a request; ValueError unless it was extracted, and only pages that the extraction has.
+
+        Of each attachment the newest 64 are kept; those before are counted.
+        """
         with self._lock:
             entry = self._entry(attachment)
             extraction = self._settled(attachment, given.extraction)
@@ -218,10 +230,8 @@ class Attachments(OneAtATime):
                 raise ValueError("what was not extracted was not given")
             if given.pages is not None and not _within(given.pages, extraction.pages):
                 raise ValueError("pages that were not extracted were not given")
-            if len(entry.given) >= _MOST_EACH:
-                raise ValueError("an attachment was given too often to list")
-            entry.given.append(given)
-            entry.given_of.append(extraction)
+            entry.given.append((given, extraction))
+            entry.times_given += 1
 
     def of(self, attachment: str) -> Attachment | None:
         """Return all that is known of an attachment; what is past its time limit is `timed_out`."""
@@ -231,8 +241,14 @@ class Attachments(OneAtATime):
                 return None
             settled = [self._settled(attachment, extraction) for extraction in entry.extractions]
             extractions = tuple(extraction for extraction in settled if extraction is not None)
-            given, given_of = tuple(entry.given), tuple(entry.given_of)
-            return Attachment(attachment, entry.received, extractions, given, given_of)
+            return Attachment(
+                attachment,
+                entry.received,
+                extractions,
+                given=tuple(given for given, _ in entry.given),
+                given_of=tuple(extraction for _, extraction in entry.given),
+                given_dropped=entry.times_given - len(entry.given),
+            )
 
     @property
     def all(self) -> tuple[Attachment, ...]:
