@@ -655,7 +655,8 @@ def test_a_result_whose_receipt_cannot_be_saved_is_given_and_not_executed_again(
     assert runtime.kept["run-1", "a1"] == outcome.receipt
 
 
-def test_receipts_that_cannot_be_saved_are_bounded_and_beyond_that_the_mark_speaks():
+@pytest.mark.parametrize("mark", ["there", "gone"])
+def test_receipts_that_cannot_be_saved_are_bounded_and_beyond_that_nothing_is_executed_again(mark):
     runtime = Runtime()
 
     def execute(call):
@@ -664,16 +665,67 @@ def test_receipts_that_cannot_be_saved_are_bounded_and_beyond_that_the_mark_spea
         return 1
 
     host = runtime.host(replace(runtime.tool(), execute=execute))
-    object.__setattr__(host._fittings, "most_unsaved", 1)
+    host._fittings.unsaved.most = 1
     for name in ("a1", "a2"):
         runtime.fail.clear()
         host.run(TURN, action(name))
     runtime.fail.clear()
+    if mark == "gone":
+        del runtime.kept["run-1", "a1"]
+    for _ in range(2):
+        again = host.run(TURN, action("a1"))
+        assert (again.answer.refusal.stage, again.answer.refusal.code) == (Stage.REPLAY, "outcome_unknown")
+    assert len(runtime.executed) == 2
     assert host.run(TURN, action("a2")).replayed
-    again = host.run(TURN, action("a1"))
-    assert not again.replayed
-    assert again.receipt.executions == 2
     assert runtime.balanced
+
+
+def broken_at_its_second_save(runtime):
+    """Return a host that keeps no receipt which cannot be saved, and whose first result cannot be."""
+    inner, broken = runtime.tool().execute, [ConnectionError()]
+
+    def execute(call):
+        if broken:
+            runtime.fail["save"] = broken.pop()
+        return inner(call)
+
+    host = runtime.host(replace(runtime.tool(), execute=execute))
+    host._fittings.unsaved.most = 0
+    return host
+
+
+def test_an_action_whose_receipt_was_let_go_may_be_executed_anew_and_is_known_again():
+    runtime = Runtime()
+    host = broken_at_its_second_save(runtime)
+    host.run(TURN, action())
+    runtime.fail.clear()
+    assert host.run(TURN, action()).answer.refusal.code == "outcome_unknown"
+    again = host.run(TURN, action(), anew=True)
+    assert again.receipt.executions == len(runtime.executed) == 2
+    assert host.run(TURN, action()).answer == again.answer
+    assert runtime.balanced
+
+
+def test_an_action_whose_receipt_was_let_go_is_replayed_where_it_was_saved_all_the_same():
+    runtime = Runtime()
+    runtime.saves_and_raises = True
+    host = broken_at_its_second_save(runtime)
+    outcome = host.run(TURN, action())
+    assert not outcome.persisted
+    runtime.fail.clear()
+    assert host.run(TURN, action()).answer == outcome.answer
+    assert len(runtime.executed) == 1
+
+
+def test_an_action_that_never_started_may_be_asked_for_again_also_if_its_receipt_was_let_go():
+    runtime = Runtime()
+    host = runtime.host()
+    host._fittings.unsaved.most = 0
+    runtime.fail["save"] = ConnectionError()
+    assert host.run(TURN, action()).answer.refusal.code == "receipts_unavailable"
+    runtime.fail.clear()
+    assert host.run(TURN, action()).answer.ok
+    assert len(runtime.executed) == 1
 
 
 # Observers and failure hooks

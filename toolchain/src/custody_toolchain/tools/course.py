@@ -12,6 +12,7 @@ from custody_toolchain.tools.lanes import Key, Lanes
 from custody_toolchain.tools.owners import Allow, Owner, Refuse, said
 from custody_toolchain.tools.records import Action, Call, Failure, Receipt, Step, Tool, Turn
 from custody_toolchain.tools.telling import Telling
+from custody_toolchain.tools.unsaved import Unsaved
 from custody_toolchain.tools.values import Frozen, Json
 
 Hook: TypeAlias = Callable[[Any], Any]
@@ -39,9 +40,7 @@ class Fittings:
     hook_timeout_s: float | None
     clock: Callable[[], float]
     lanes: Lanes = field(default_factory=Lanes)
-    # Receipts that could not be saved: in this process the action is not executed again for that.
-    unsaved: dict[Key, Receipt] = field(default_factory=dict)
-    most_unsaved: int = 1024
+    unsaved: Unsaved = field(default_factory=Unsaved)
     counts: Counts = field(default_factory=Counts)
 
 

@@ -37,6 +37,8 @@ class ToolHost:
     Not promised: exactly-once towards the outside. A process that is killed while a tool is at work leaves a receipt
     that says `started`; whether the call arrived nobody knows. A tool that is `repeatable` is executed again then, and
     its executions are two; any other is refused with `outcome_unknown`. Nor can a synchronous function be interrupted.
+    Nor that a result outlives a store that takes no receipts: of those that could not be saved the last 1,024 are kept
+    here, and an action whose receipt was let go is refused with `outcome_unknown`, not executed again.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class Keeping:
     def replayed(self, prior: Receipt) -> Steps[None]:
         """Take the receipt that is there for this action's; one that could not be saved is saved now, if it can be."""
         self._course.receipt, self.persisted = prior, True
-        if self._course.key in self._course.fittings.unsaved:
+        if self._course.fittings.unsaved.get(self._course.key) is not None:
             yield from self.save()
 
     def mark(self, execution: int) -> Steps[None]:
@@ -66,7 +66,7 @@ class Keeping:
             # To the end: one that still went on would be saved over what a later run of this action has saved.
             yield from ask(course.owner.receipts.save, mark.own_copy(), to_the_end=True)
             yield from unless_cancelled()
-            course.fittings.unsaved.pop(course.key, None)
+            course.fittings.unsaved.saved(course.key, mark)
             course.receipt = mark
         except BaseException as error:
             course.receipt = unmarked
@@ -83,11 +83,11 @@ class Keeping:
         try:
             yield from ask(course.owner.receipts.save, true.own_copy(), to_the_end=True)
         except BaseException as error:
-            self._keep_unsaved(true)
+            course.fittings.unsaved.keep(course.key, true)
             if not isinstance(error, Exception):
                 raise
             return
-        course.fittings.unsaved.pop(course.key, None)
+        course.fittings.unsaved.saved(course.key, true)
 
     def save_refusal(self, step: Step) -> Steps[None]:
         """Save a final no. One that may be retried, and an outage, leave the action as if it had not been asked for."""
@@ -101,20 +101,13 @@ class Keeping:
         try:
             yield from ask(course.owner.receipts.save, course.receipt.own_copy(), to_the_end=True)
         except BaseException as error:
-            self._keep_unsaved(course.receipt)
+            course.fittings.unsaved.keep(course.key, course.receipt)
             self.persisted = False
             step = course.failed(error, "receipts_unavailable", retryable=True)
             yield from course.told(Stage.PERSISTENCE, step, to_the_end=True, execution=execution)
             if not isinstance(error, Exception):
                 raise
             return
-        course.fittings.unsaved.pop(course.key, None)
+        course.fittings.unsaved.saved(course.key, course.receipt)
         self.persisted = True
         course.telling.stage(Stage.PERSISTENCE, Step(Status.PERSISTED), execution=execution)
-
-    def _keep_unsaved(self, receipt: Receipt) -> None:
-        kept = self._course.fittings.unsaved
-        kept[self._course.key] = receipt.own_copy()
-        while len(kept) > self._course.fittings.most_unsaved:
-            # The oldest; what is left of it is its mark, and that says that its outcome is unknown.
-            kept.pop(next(iter(kept)), None)

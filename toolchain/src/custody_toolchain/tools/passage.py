@@ -65,8 +65,8 @@ class Passage:
             self._keeping.same_action(prior)
             if prior.finished and not self._anew:
                 return (yield from self._replay(prior))
-            self._may_execute_again(prior)
             course.note(executions=prior.executions)
+        self._may_execute(prior)
         step = yield from admission(course)
         course.note(admission=step)
         yield from course.told(Stage.ADMISSION, step, arguments_changed=course.receipt.arguments_changed)
@@ -95,12 +95,14 @@ class Passage:
         )
         return Outcome(prior, prior.answer(), replayed=True, persisted=self._keeping.persisted)
 
-    def _may_execute_again(self, prior: Receipt) -> None:
-        tool = self._course.tool
-        if prior.finished or prior.never_started or self._anew:
+    def _may_execute(self, prior: Receipt | None) -> None:
+        if self._anew:
             return
-        if tool is None or not tool.repeatable:
-            # It was started, and nobody saw how it ended: that is neither a success nor a failure.
+        course, tool = self._course, self._course.tool
+        lost = course.fittings.unsaved.is_lost(course.key)
+        started = prior is not None and not prior.finished and not prior.never_started
+        if lost or (started and (tool is None or not tool.repeatable)):
+            # It was started, and nobody knows any more how it ended: that is neither a success nor a failure.
             raise Unusable(Stage.REPLAY, refused("outcome_unknown"))
 
     def _reserved(self, tool: Tool) -> Steps[None]:
