@@ -229,13 +229,14 @@ async def _require_our_form(connection: Connection, token: str) -> FormMultiDict
 async def _scope(
     connection: Connection, session: Session, form: FormMultiDict
 ) -> tuple[Session, Scope | None]:
-    """Return the key's scope; for a form of a store-wide operator that of its page, else the one chosen last."""
+    """Return the key's scope; of a store-wide one that of the page that a form or a piece is of, else the last chosen."""
     shown = [*form.getall(SHOWN_FIELD, []), *connection.headers.getall(SHOWN_HEADER, [])]
-    if session.caller.scope_id is None and shown and not _asks(connection):
+    if session.caller.scope_id is None and shown and (not _asks(connection) or _asks_by_itself(connection)):
         # Another page may have chosen another scope since: what is done is done, and then shown, where this one said.
         scope = await _of_page(services(connection), {str(each) for each in shown})
         chosen = None if scope is None else scope.scope_id
-        if chosen != session.scope_id:
+        # A page that asks for a piece of itself chooses nothing: nobody went anywhere.
+        if chosen != session.scope_id and not _asks(connection):
             session = await services(connection).console_sessions.choose(session, chosen)
     else:
         session, scope = await _chosen(connection, session)
@@ -245,7 +246,7 @@ async def _scope(
 
 async def _of_page(opened: Services, shown: set[str]) -> Scope | None:
     if len(shown) > 1:
-        raise Malformed(detail="the form names two scopes")
+        raise Malformed(detail="the page names two scopes")
     name = shown.pop()
     return await opened.scopes.by_name(caller_id(name)) if name else None
 

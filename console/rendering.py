@@ -70,6 +70,8 @@ def _known(request: AnyRequest) -> dict[str, Any]:
     return {
         "signed": who,
         "scope": None if who is None else who.scope,
+        # For addresses that keep it: another page may choose another one.
+        "chosen_scope": who.scope.name if who is not None and who.of_store and who.scope else None,
         "places": [] if who is None else navigation.places(who.role),
         "desk_places": navigation.DESK,
         "path": path,

@@ -33,9 +33,9 @@ class Turned:
         """Return the address of the first page with these filters and some of them changed; None takes one away."""
         return self._at(self.path, {**self.said, **changed})
 
-    def file(self, path: str) -> str:
-        """Return the address of the whole list as a file, with these filters."""
-        return self._at(path, self.said)
+    def file(self, path: str, scope: str | None) -> str:
+        """Return the address of the whole list as a file, with these filters, and in a scope where one is named."""
+        return self._at(path, {**self.said, SCOPE_PARAMETER: scope})
 
     @staticmethod
     def _at(path: str, said: Mapping[str, str | None]) -> str:

@@ -163,13 +163,13 @@ async def test_while_a_bundle_is_made_every_console_tells_how_far_it_is(
                 return text if "1 of 1 parts" in text else ""
 
             piece = await until(one_is_in, "a part is in it")
-            assert ("load delay" in piece, "<html" in piece) == (True, False)
+            assert ("every 1s" in piece, "<html" in piece) == (True, False)
             assert "being made" in (await browser.get("/exports")).text
         go_on.set()
         given = await fetching
         for browser in (reviewer, there):
             after = await piece_of(browser, export)
-            assert ('data-state="given"' in after, "load delay" in after) == (True, False)
+            assert ('data-state="given"' in after, "every 1s" in after) == (True, False)
 
     assert states(opened.desk.verified(given.content)) == []
     assert UUID(lines(files(given.content), "accesses.jsonl")[0]["evidence"]) == evidence
@@ -194,7 +194,7 @@ async def test_of_a_bundle_that_broke_off_every_console_says_so(
         there.client.cookies.update(reviewer.client.cookies)
         for browser in (reviewer, there):
             piece, listed = await piece_of(browser, export), (await browser.get("/exports")).text
-            assert ('data-state="begun"' in piece, "load delay" in piece) == (True, False)
+            assert ('data-state="begun"' in piece, "every 1s" in piece) == (True, False)
             assert ("not fetched to its end" in listed, "being made" in listed) == (True, False)
 
 

@@ -1,7 +1,9 @@
 """Every route of the console, from its own list: who is let in, what forms must carry, what answers have."""
 
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
+from html import unescape
 from pathlib import Path
 
 import asyncpg
@@ -240,6 +242,37 @@ async def test_a_form_acts_in_the_scope_of_its_page_whatever_another_page_chose_
     scopes = [row["scope_id"] for row in await connection.fetch("SELECT scope_id FROM sources")]
     await connection.close()
     assert scopes == [one.scope_id]
+
+
+async def test_a_piece_of_a_page_is_of_that_pages_scope_and_chooses_none(running: Running):
+    await running.scope("one")
+    await running.scope("two")
+    wide = await running.signed_in(Role.OPERATOR)
+    await wide.post("/session/purpose", "/session", purpose="a look")
+    await wide.post("/desk/sources", "/desk/sources?scope=one", source="doc")
+    asked = await wide.post("/desk/erasures", "/desk/erasures?scope=one", target="source", name="doc")
+    erasure = asked.headers["location"].partition("?")[0]
+    await wide.get("/desk", scope="two")
+
+    async def piece(*shown: str) -> httpx.Response:
+        headers = [("HX-Request", "true"), *(("X-Shown-Scope", each) for each in shown)]
+        return await wide.client.get(erasure, headers=headers)
+
+    of_one, of_two = await piece("one"), await piece("two")
+    neither = [await piece("three"), await piece("one", "two"), await piece("")]
+    after = await wide.get("/runs")
+
+    assert (of_one.status_code, 'id="erasure-state"' in of_one.text) == (200, True)
+    assert of_two.status_code == 404
+    assert [answer.status_code for answer in neither] == [404, 400, 303]
+    assert 'title="two"' in after.text
+
+
+async def test_what_looks_again_by_itself_goes_on_after_an_answer_that_is_none(running: Running):
+    page = (await running.browser().get("/sign-in")).text
+    said = json.loads(unescape(re.search(r"name=\"htmx-config\" content='([^']+)'", page)[1]))  # type: ignore[index] # else it fails
+    swapped = {each["code"]: each["swap"] for each in said["responseHandling"]}
+    assert swapped == {"204": False, "[23]..": True, "[45]..": False}
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """What the console sends for a while: for as long as key and session are good, and for no longer than it may take."""
 
 import io
+import re
 import zipfile
 from collections.abc import AsyncIterator, Awaitable, Callable
+from html import unescape
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -162,6 +164,30 @@ async def test_a_list_as_a_file_ends_with_the_key_or_the_session_that_takes_it(
 
     assert not whole
     assert [run in came.decode() for run in runs] == [False, False, True]
+
+
+async def test_files_of_a_list_are_of_the_scope_of_the_page_that_offers_them(opened: Hall):
+    run, evidence = await opened.part()
+    await opened.read(evidence, "case 7")
+    house = opened.desk.shelf.house
+    name = await house.value("SELECT name FROM scopes WHERE scope_id = $1", house.scope)
+    other = await opened.running.scope(f"other-{uuid4().hex[:8]}")
+    wide = await opened.running.signed_in(Role.OPERATOR)
+    await wide.post("/session/purpose", "/session", purpose="a look")
+    bound = await opened.enter(Role.OPERATOR)
+    for path, known in (("/runs", run), ("/accesses?order=oldest", str(evidence)), (f"/runs/{run}", run)):
+        files = files_of(await wide.get(f"{path}{'&' if '?' in path else '?'}scope={name}"))
+        assert files, path
+        for file in files:
+            # Another page looks elsewhere meanwhile.
+            await wide.get("/desk", scope=other.name)
+            assert known in (await wide.get(file)).text, file
+        # A key of one scope has no choice, and its addresses name none.
+        assert not any("scope=" in file for file in files_of(await bound.get(path)))
+
+
+def files_of(page: httpx.Response) -> list[str]:
+    return [unescape(each) for each in re.findall(r'href="(/lists/[^"]+)"', page.text)]
 
 
 async def read(opened: Hall, key_id: str) -> list[UUID]:
