@@ -229,7 +229,7 @@ async def _require_our_form(connection: Connection, token: str) -> FormMultiDict
 async def _scope(
     connection: Connection, session: Session, form: FormMultiDict
 ) -> tuple[Session, Scope | None]:
-    """Return the key's scope; of a store-wide one that of the page that a form or a piece is of, else the last chosen."""
+    """Return the key's scope; of a store-wide one that of the page of a form or a piece, else the one chosen last."""
     shown = [*form.getall(SHOWN_FIELD, []), *connection.headers.getall(SHOWN_HEADER, [])]
     if session.caller.scope_id is None and shown and (not _asks(connection) or _asks_by_itself(connection)):
         # Another page may have chosen another scope since: what is done is done, and then shown, where this one said.
