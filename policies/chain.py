@@ -42,7 +42,7 @@ class Seen:
     form: Form
 
 
-_NOES: Final = frozenset({Status.REFUSED, Status.FAILED})
+_TURNED_DOWN: Final = frozenset({Status.REFUSED, Status.FAILED})
 _FAILED: Final = frozenset({Status.FAILED, Status.TIMED_OUT, Status.CANCELLED})
 _BEST_FIRST: Final = (
     (Form.FULL, Row.CARRIED),
@@ -93,7 +93,7 @@ def _broken(steps: Sequence[Step]) -> Row | None:
 
 
 def _refused(steps: Sequence[Step]) -> bool:
-    """Say whether it was surely not executed: what decides last was told of, and of it nothing but noes.
+    """Say whether it was surely not executed: what decides last was told of, and of it nothing but refusals.
 
     A yes that was told once, or a replay, refused ones too, may stand for a start of which nobody told.
     """
@@ -101,7 +101,7 @@ def _refused(steps: Sequence[Step]) -> bool:
         return False
     reserved = [step.status for step in steps if step.stage is Stage.RESERVATION]
     decided = reserved or [step.status for step in steps if step.stage is Stage.ADMISSION]
-    return bool(decided) and _NOES.issuperset(decided)
+    return bool(decided) and _TURNED_DOWN.issuperset(decided)
 
 
 def _shows_a_start(step: Step) -> bool:
