@@ -192,10 +192,9 @@ def test_a_size_that_is_told_is_an_end_too():
     [
         (Version(modified_ns=1), Version(modified_ns=2)),
         (Version(sha256="a"), Version(sha256="b")),
-        (Version(id="1:1"), Version(id="1:2")),
         (Version(size=200), Version(size=300)),
     ],
-    ids=["time", "hash", "id", "size"],
+    ids=["time", "hash", "size"],
 )
 def test_a_change_between_pages_is_said_and_what_was_read_is_no_version(told):
     old, new = told
@@ -215,6 +214,19 @@ def test_read_anew_from_its_beginning_a_changed_file_is_one_version_again():
     assert last.whole
     assert last.one_version
     assert Deviation.CHANGED in last.deviations
+
+
+def test_what_was_known_of_the_version_before_is_no_change_of_the_one_that_is_read_from_its_beginning():
+    old = Version(size=10, sha256="a", modified_ns=1)
+    readings = cover(
+        page(0, 10, of=10, version=old),
+        page(0, 6, version=Version(size=12)),
+        page(6, 6, of=12, version=Version(size=12, sha256="b", modified_ns=2)),
+    )
+    assert Deviation.CHANGED in readings[1].deviations
+    assert readings[2].deviations == ()
+    assert readings[2].coverage.whole
+    assert readings[2].coverage.one_version
 
 
 def test_a_file_that_shrinks_is_not_whole_because_more_than_it_was_read():
@@ -313,6 +325,97 @@ def test_a_path_that_leads_to_another_file_now_is_that_file():
     assert reading.coverage.whole
     assert ledger.of("/a") == reading.coverage
     assert [known.whole for known in ledger.files] == [False, True]
+
+
+OLD, NEW = Version(size=200, id="8:1"), Version(size=200, id="8:2")
+
+
+def test_the_end_of_a_file_that_was_moved_away_completes_the_file_that_took_its_path_no_more():
+    ledger = Coverage("run-1")
+    ledger.read(page(0, 100, path="/log", version=OLD))
+    # The log is rotated: what was /log is /log.1 now, and /log another file.
+    new = ledger.read(page(0, 100, path="/log", version=NEW))
+    assert new.deviations == (Deviation.CHANGED,)
+    assert (new.coverage.frontier, new.coverage.whole, new.coverage.one_version) == (100, False, True)
+    rest = ledger.read(page(100, 100, path="/log.1", of=200, version=OLD))
+    assert rest.deviations == ()
+    assert (rest.coverage.whole, rest.coverage.one_version, rest.coverage.pages) == (True, True, 2)
+    assert ledger.of("/log.1") == rest.coverage
+    assert ledger.of("/log") == new.coverage
+    assert [known.whole for known in ledger.files] == [True, False]
+    assert ledger.read(page(100, 100, path="/log", of=200, version=NEW)).coverage.whole
+
+
+def test_the_rest_of_another_file_at_the_same_path_completes_nothing():
+    ledger = Coverage("run-1")
+    ledger.read(page(0, 100, path="/a", version=OLD))
+    rest = ledger.read(page(100, 100, path="/a", of=200, version=NEW))
+    # A tool had said to go on there, hence that is no invention of the model's.
+    assert rest.deviations == (Deviation.CHANGED, Deviation.STARTED_IN_THE_MIDDLE)
+    assert rest.expected == 100
+    assert (rest.coverage.whole, rest.coverage.gaps, rest.coverage.one_version) == (False, ((0, 100),), True)
+    begun = ledger.read(page(0, 100, path="/a", version=NEW))
+    assert begun.deviations == ()
+    assert begun.coverage.whole
+
+
+def test_a_file_that_is_read_without_its_id_and_then_with_it_is_one():
+    for one, other in ((Version(), OLD), (OLD, Version())):
+        _, second = cover(page(0, 100, version=one), page(100, 100, of=200, version=other))
+        assert second.coverage.whole
+        assert second.deviations == ()
+
+
+def test_the_id_of_a_file_is_known_beyond_a_version_that_was_told_without_it():
+    ledger = Coverage("run-1")
+    ledger.read(page(0, 100, path="/a", version=OLD))
+    ledger.read(page(0, 100, path="/a", version=Version(size=300)))
+    other = ledger.read(page(100, 200, path="/a", of=300, version=Version(size=300, id="8:2")))
+    assert not other.coverage.whole
+    assert [known.frontier for known in ledger.files] == [100, 0]
+
+
+def test_an_id_that_comes_back_at_its_path_after_another_is_a_new_file():
+    """A file system gives the number of a file that is gone to the next one."""
+    ledger = Coverage("run-1")
+    for version in (OLD, NEW):
+        ledger.read(page(0, 100, path="/a", version=version))
+    rest = ledger.read(page(100, 100, path="/a", of=200, version=OLD))
+    assert Deviation.CHANGED in rest.deviations
+    assert not rest.coverage.whole
+    assert [known.ranges for known in ledger.files] == [((0, 100),), ((0, 100),), ((100, 200),)]
+    assert ledger.read(page(0, 100, path="/a", version=OLD)).coverage.whole
+
+
+def test_the_files_that_one_path_led_to_have_names_of_their_own():
+    facts: list[CoverageFact] = []
+    ledger = Coverage("run-1", report=facts.append)  # type: ignore[arg-type] # only these come
+    for path, version in (("/log", OLD), ("/log", NEW), ("/log.1", OLD), ("/log", NEW), ("/log.1", OLD)):
+        ledger.read(page(0, 100, path=path, version=version))
+    assert [fact.file == file_id("run-1", "/log") for fact in facts] == [True, True, False, True, False]
+    assert facts[2].file == facts[4].file == file_id("run-1", "/log", OLD.id)
+    assert facts[2].file != file_id("run-1", "/log.1")
+
+
+def test_files_to_which_no_path_leads_make_room_for_others():
+    ledger = Coverage("run-1", most_files=2)
+    ledger.read(page(0, 100, path="/a"))
+    for number in range(10):
+        again = ledger.read(page(0, 100, path="/log", of=100, version=Version(id=f"8:{number}")))
+        assert again.coverage.whole
+    assert [known.whole for known in ledger.files] == [False, True]
+    assert ledger.files_dropped == 9
+    # What is forgotten is not claimed.
+    late = ledger.read(page(100, 0, path="/log.1", eof=True, version=Version(id="8:3")))
+    assert not late.coverage.whole
+    assert ledger.of("/log.1") is None
+
+
+def test_a_file_without_room_is_not_known_by_its_id_either():
+    ledger = Coverage("run-1", most_files=1)
+    ledger.read(page(0, 100, path="/a"))
+    ledger.read(page(0, 100, path="/b", version=NEW))
+    assert ledger.read(page(100, 100, path="/b", of=200, version=NEW)).coverage.pages == 1
 
 
 def test_files_are_bounded_and_what_has_no_room_never_adds_up():

@@ -59,30 +59,37 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class _File:
-    """What is known of one file."""
+    """What is known of one file; `before` is the one to which its path led until now."""
 
-    def __init__(self, name: str, most_ranges: int) -> None:
+    def __init__(self, name: str, most_ranges: int, before: "_File | None" = None) -> None:
         self.name = name
+        self.replaces = before is not None
+        # The path at which another file was found later.
+        self.gone_from: str | None = None
         self.seen = Intervals(most_ranges)
         self.version = Version()
         self.end: int | None = None
         self.one_version = True
         self.pages = 0
-        self.expected: int | None = None
+        # Who goes on at its path does what the tool had said.
+        self.expected: int | None = before.expected if before is not None else None
         # Which offsets a tool told, oldest first; 0 needs no telling.
-        self.told: dict[int, None] = {}
+        self.told: dict[int, None] = dict(before.told) if before is not None else {}
         self.deviations: dict[Deviation, None] = {}
 
     def take(self, page: Page) -> tuple[Deviation, ...]:
         """Count one page, and say what was odd about it."""
         end = self._end_with(page)
         odd = self._changes(page, end)
-        if odd and page.offset == 0:
+        if (odd or self.replaces) and page.offset == 0:
             # The new version is read from its beginning: nothing of the old one counts any more.
             self._begin_again()
             end = self._end_with(page)
         elif odd:
             self.one_version = False
+        if self.replaces and Deviation.CHANGED not in odd:
+            odd.insert(0, Deviation.CHANGED)
+        self.replaces = False
         odd += self._steps(page)
         self.pages += 1
         self.version = _merged(self.version, page.version)
@@ -105,6 +112,8 @@ class _File:
         self.seen.clear()
         self.one_version = True
         self.pages = 0
+        # Of the version that was, nothing is a change of this one; it is the same file all the same.
+        self.version = Version(id=self.version.id)
         self.end = self.expected = None
         self.told.clear()
 
@@ -151,6 +160,10 @@ class _File:
         if _clamped(page):
             odd.append(Deviation.CLAMPED)
         return odd
+
+    def is_not(self, same: str | None) -> bool:
+        """Say whether this file is known to be another than the one with this id."""
+        return same is not None and self.version.id is not None and self.version.id != same
 
     def coverage(self) -> FileCoverage:
         return FileCoverage(
@@ -249,23 +262,44 @@ class Coverage(OneAtATime):
         """Find the file: by its id where one is told, else by its path."""
         path, same = normalised(page.path), page.version.id
         known = self._by_id.get(same) if same is not None else None
-        if known is None:
-            known = self._by_path.get(path) or self._new(path, name)
-        elif path in self._by_path or len(self._by_path) < self._most_files:
-            self._by_path[path] = known
-        if same is not None and (same in self._by_id or len(self._by_id) < self._most_files):
+        if known is not None and known.gone_from != path:
+            if path in self._by_path or len(self._by_path) < self._most_files:
+                self._by_path[path] = known
+            return known
+        before = self._by_path.get(path)
+        known = self._new(path, name, before) if before is None or before.is_not(same) else before
+        if same is not None and self._by_path.get(path) is known:
             self._by_id[same] = known
         return known
 
-    def _new(self, path: str, name: str | None) -> _File:
-        known = _File(name or file_id(self._run, path), self._most_ranges)
-        if len(self._files) >= self._most_files:
-            # Its pages are answered for one by one, and never add up to a whole file of several.
-            self.files_dropped += 1
-        else:
+    def _new(self, path: str, name: str | None, before: _File | None = None) -> _File:
+        """Begin a file; the one to which the path led before is from now on known by its id alone."""
+        known = _File(name or file_id(self._run, path), self._most_ranges, before)
+        if before is not None:
+            before.gone_from = path
+            if before.name == known.name:
+                before.name = file_id(self._run, path, before.version.id)
+            del self._by_path[path]
+        if self._has_room():
             self._files.append(known)
             self._by_path[path] = known
+        else:
+            # Its pages are answered for one by one, and never add up to a whole file of several.
+            self.files_dropped += 1
         return known
+
+    def _has_room(self) -> bool:
+        """Say whether there is room for one more file; one to which no path leads any more makes room."""
+        if len(self._files) < self._most_files:
+            return True
+        led_to = set(map(id, self._by_path.values()))
+        left = next((known for known in self._files if id(known) not in led_to), None)
+        if left is None:
+            return False
+        self._files.remove(left)
+        self._by_id = {same: known for same, known in self._by_id.items() if known is not left}
+        self.files_dropped += 1
+        return True
 
     def _fact(self, coverage: FileCoverage, action: str | None, number: int) -> CoverageFact:
         """Make the fact of one page; of many long ranges as many as a fact has room for."""

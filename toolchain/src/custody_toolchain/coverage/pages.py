@@ -53,10 +53,15 @@ def normalised(path: str) -> str:
     return plain[1:] if plain.startswith("//") else plain
 
 
-def file_id(run: str, path: str) -> str:
-    """Return the id of a file in facts: it says neither its name nor that two runs read the same one."""
+def file_id(run: str, path: str, moved: str | None = None) -> str:
+    """Return the id of a file in facts: it says neither its name nor that two runs read the same one.
+
+    `moved` is the `Version.id` of a file that was there before another one; without it, the one that is there is meant.
+    """
+    # No path has a zero byte in it.
+    names = run + normalised(path) + ("" if moved is None else f"\0{moved}")
     # Whatever a model asked for, half a surrogate pair too, has an id.
-    named = (run + normalised(path)).encode("utf-8", "surrogatepass")
+    named = names.encode("utf-8", "surrogatepass")
     return f"file-{hashlib.sha256(named).hexdigest()[:32]}"
 
 
