@@ -12,6 +12,7 @@ import pytest
 
 from custody_toolchain.delivery import (
     Build,
+    Changes,
     Command,
     CommandItem,
     Delivered,
@@ -194,6 +195,135 @@ def test_a_file_that_was_changed_after_its_run_or_not_made_by_it_is_no_evidence(
     assert found(delivery) == ("met", None), "the same bytes again"
     (tmp_path / "report.json").write_text('{"rows": 5}')
     assert found(delivery) == ("missing", "changed_since")
+
+
+def writing(data, *more):
+    """Return a command line that names what it writes, every time anew."""
+    return (
+        sys.executable,
+        "-c",
+        f"import sys, time; open(sys.argv[1], 'w').write({data}); {'; '.join(more)}",
+    )
+
+
+def test_a_command_that_names_what_it_makes_is_met_as_often_as_it_runs(tmp_path):
+    argv = (*writing("'[%r]' % time.time()"), "report.json")
+    report = FileItem("report", "report.json", parse=as_json, made_by="make")
+    delivery = begun(tmp_path, CommandItem("make", argv), report)
+    for _ in range(3):
+        run(delivery, *argv, folder=tmp_path)
+        assert delivery.check().next_turn() == ""
+    (tmp_path / "report.json").write_text("[7]")
+    assert found(delivery, "make") == found(delivery) == ("missing", "changed_since")
+    run(delivery, *argv, folder=tmp_path)
+    assert delivery.check().next_turn() == ""
+    (tmp_path / "report.json").unlink()
+    assert found(delivery, "make") == ("missing", "changed_since")
+    assert found(delivery) == ("missing", "not_there")
+
+
+def test_a_command_that_changes_its_own_input_is_met_until_somebody_else_does(tmp_path):
+    (tmp_path / "code.py").write_text("a=1")
+    argv = (*writing("'a = 1'"), "code.py")
+    delivery = begun(tmp_path, CommandItem("format", argv))
+    run(delivery, *argv, folder=tmp_path)
+    assert found(delivery, "format") == ("met", None)
+    (tmp_path / "code.py").write_text("a = 2")
+    assert found(delivery, "format") == ("missing", "changed_since")
+    (tmp_path / "code.py").write_text("a=1")
+    assert found(delivery, "format") == ("missing", "changed_since"), "that it was changed back counts too"
+
+
+def made_while(delivery, folder, argv, *, during):
+    """Run a command that is under way while something else happens, and writes nothing itself."""
+    made = delivery.commands.begin(Command(argv, str(folder)))
+    during()
+    return delivery.commands.end(made, exit_code=0)
+
+
+OTHERS = ["a noted write", "a noted write that began before", "another command", "a command that never ended"]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("data", ["[1]", "["])
+def test_bytes_that_somebody_else_may_have_written_are_attributed_to_nobody(
+    tmp_path, monkeypatch, other, data
+):
+    monkeypatch.chdir(tmp_path)
+    argv = (sys.executable, "-c", "pass", "named.txt")
+    report = FileItem("report", "report.json", parse=as_json, made_by="make")
+    delivery = begun(tmp_path, CommandItem("make", argv), report)
+    noted = delivery.changes.writing("./report.json", read=None)
+    named = delivery.changes.writing(tmp_path / "named.txt", read=None)
+    if other == "a noted write that began before":
+        noted.__enter__()
+        named.__enter__()
+    if other == "a command that never ended":
+        delivery.commands.begin(Command(("serve",), str(tmp_path)))
+
+    def during():
+        if other == "a noted write":
+            noted.__enter__()
+            named.__enter__()
+        (tmp_path / "report.json").write_text(data)
+        (tmp_path / "named.txt").write_text(data)
+        if other == "a noted write":
+            noted.__exit__(None, None, None)
+            named.__exit__(None, None, None)
+        if other == "another command":
+            ends = delivery.commands.begin(Command(("other",), str(tmp_path)))
+            delivery.commands.end(ends, exit_code=0)
+
+    ran = made_while(delivery, tmp_path, argv, during=during)
+    assert ran.made == {}
+    wanted = ("partial", "maker_unknown")
+    assert found(delivery, "make") == wanted
+    assert found(delivery) == (wanted if data == "[1]" else ("failed", "not_parsed"))
+
+
+def test_what_others_did_before_after_or_elsewhere_takes_no_bytes_from_a_command(tmp_path):
+    report = FileItem("report", "report.json", parse=as_json, made_by="make")
+    argv = (*writing("'[1]'"), "report.json")
+    delivery = begun(tmp_path, CommandItem("make", argv), report)
+    with delivery.changes.writing(tmp_path / "report.json", read=None):
+        (tmp_path / "report.json").write_text("[0]")
+    run(delivery, "true", folder=tmp_path)
+    made = delivery.commands.begin(Command(argv, str(tmp_path)))
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    with delivery.changes.writing(tmp_path / "notes.txt", read=None):
+        (tmp_path / "notes.txt").write_text("elsewhere")
+    delivery.commands.end(made, exit_code=0)
+    run(delivery, "true", folder=tmp_path)
+    assert delivery.check().next_turn() == ""
+
+
+def test_a_run_alone_is_evidence_again_after_one_that_was_not(tmp_path):
+    report = FileItem("report", "report.json", parse=as_json, made_by="make")
+    argv = (*writing("'[%r]' % time.time()"), "report.json")
+    delivery = begun(tmp_path, CommandItem("make", argv), report)
+    other = delivery.commands.begin(Command(("other",), str(tmp_path)))
+    run(delivery, *argv, folder=tmp_path)
+    delivery.commands.end(other, exit_code=0)
+    assert delivery.check().next_turn() == "make: partial, maker_unknown\nreport: partial, maker_unknown"
+    run(delivery, *argv, folder=tmp_path)
+    assert delivery.check().next_turn() == ""
+
+
+def test_more_noted_writes_than_are_kept_are_not_taken_for_none(tmp_path):
+    changes = Changes(most=1)
+    path = tmp_path / "report.json"
+    before = changes.moment()
+    assert not changes.written_since(path, before)
+    with changes.writing(path, read=None):
+        path.write_text("[1]")
+    for name in ("a", "b"):
+        with changes.writing(tmp_path / name, read=None):
+            pass
+    assert changes.written_since(path, before)
+    now = changes.moment()
+    with changes.writing(tmp_path / "c", read=None):
+        pass
+    assert not changes.written_since(path, now)
 
 
 def test_a_failed_run_is_no_evidence_also_if_it_wrote_the_file(tmp_path):

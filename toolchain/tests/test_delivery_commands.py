@@ -28,10 +28,13 @@ from toolchain.tests.owned import TURN, Runtime, action
 # Retries
 
 
-def tried(commands, command, **ended):
-    """Try a command: how it was stopped, or how it ended."""
+def tried(commands, command, work=lambda: None, **ended):
+    """Try a command that does some work: how it was stopped, or how it ended."""
     begun = commands.begin(command)
-    return begun if isinstance(begun, Stopped) else commands.end(begun, **{"exit_code": 1, **ended})
+    if isinstance(begun, Stopped):
+        return begun
+    work()
+    return commands.end(begun, **{"exit_code": 1, **ended})
 
 
 def test_three_unchanged_retries_of_a_failing_command_are_stopped(tmp_path):
@@ -77,6 +80,74 @@ def test_a_command_with_anything_changed_is_another_command(tmp_path, change):
     else:
         (tmp_path / "data.csv").unlink()
     assert isinstance(commands.begin(command), Begun)
+
+
+def appends(tmp_path):
+    """Return a command that names its script and its log, and what it does to the log."""
+    (tmp_path / "bad.py").write_text("1")
+
+    def work():
+        with (tmp_path / "log.txt").open("a") as log:
+            log.write("failed\n")
+
+    return Command(("python", "bad.py", "log.txt"), str(tmp_path)), work
+
+
+def test_what_a_failing_command_changes_itself_makes_no_other_command_of_it(tmp_path):
+    commands = Commands()
+    command, work = appends(tmp_path)
+    assert tried(commands, command, work).failure is not None
+    assert [tried(commands, command, work).code for _ in range(3)] == ["unchanged_retry"] * 3
+    (tmp_path / "log.txt").unlink()
+    assert tried(commands, command, work).code == "unchanged_retry", "as it was before it failed"
+    assert len(commands.ran) == 1
+
+
+def test_the_budget_of_a_retryable_failure_counts_over_what_the_command_changes_itself(tmp_path):
+    commands = Commands(retries=2)
+    command, work = appends(tmp_path)
+    ended = [tried(commands, command, work, retryable=True) for _ in range(5)]
+    assert [isinstance(end, Stopped) for end in ended] == [False, False, False, True, True]
+    assert (ended[-1].code, ended[-1].failures) == ("retry_budget", 3)
+
+
+@pytest.mark.parametrize("changed", ["bad.py", "log.txt"])
+def test_what_somebody_changed_after_a_command_did_is_a_change(tmp_path, changed):
+    commands = Commands()
+    command, work = appends(tmp_path)
+    tried(commands, command, work)
+    (tmp_path / changed).write_text("mended")
+    assert isinstance(commands.begin(command), Begun)
+
+
+@pytest.mark.parametrize("other", ["a noted write", "another command"])
+def test_what_somebody_else_mended_while_a_command_failed_may_be_tried(tmp_path, other):
+    changes = Changes()
+    commands = Commands(changes=changes)
+    command, _ = appends(tmp_path)
+
+    def work():
+        script = tmp_path / "bad.py"
+        if other == "another command":
+            mending = Command(("sed", "-i", "bad.py"), str(tmp_path))
+            tried(commands, mending, lambda: script.write_text("mended"), exit_code=0)
+            return
+        with changes.writing(script, read=version_of(script)):
+            script.write_text("mended")
+
+    tried(commands, command, work)
+    assert isinstance(tried(commands, command).failure, Failure)
+    assert tried(commands, command).code == "unchanged_retry"
+
+
+def test_a_success_forgets_the_failures_before_it_in_whichever_state_they_were(tmp_path):
+    commands = Commands(retries=1)
+    command, work = appends(tmp_path)
+    tried(commands, command, work, retryable=True)
+    tried(commands, command, work, retryable=True, exit_code=0)
+    (tmp_path / "log.txt").unlink()
+    again = [tried(commands, command, work, retryable=True) for _ in range(3)]
+    assert [isinstance(end, Stopped) for end in again] == [False, False, True]
 
 
 def test_a_success_is_no_failure_and_may_be_run_again(tmp_path):

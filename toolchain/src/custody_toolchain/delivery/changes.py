@@ -1,13 +1,16 @@
 """Changes of files, each with the version before and after."""
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from custody_toolchain.delivery.files import FileVersion, version_of
+from custody_toolchain.locking import OneAtATime
 
 _MOST_KEPT = 4096
 
@@ -26,7 +29,7 @@ class Change(msgspec.Struct, frozen=True):
     action: str | None = None
 
 
-class Changes:
+class Changes(OneAtATime):
     """A ledger of changes; the writing itself is the runtime's.
 
     Promised: no file is overwritten whose version nobody read. Not promised: a lock. Who writes the same file at the
@@ -34,12 +37,31 @@ class Changes:
     """
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
+        super().__init__()
         self._kept: deque[Change] = deque(maxlen=most)
+        # Where it was written, as the file system has it: the last ones, how many there were, and those under way.
+        self._places: deque[str] = deque(maxlen=most)
+        self._ended = 0
+        self._under_way: list[str] = []
 
     @property
     def kept(self) -> tuple[Change, ...]:
         """The last changes, oldest first."""
-        return tuple(self._kept)
+        with self._lock:
+            return tuple(self._kept)
+
+    def moment(self) -> int:
+        """Return a moment for `written_since`."""
+        with self._lock:
+            return self._ended
+
+    def written_since(self, path: str | Path, moment: int) -> bool:
+        """Say whether this file was written within `writing` after that moment, or still is; True if nobody knows."""
+        place = os.path.realpath(path)
+        with self._lock:
+            since = self._ended - moment
+            unknown = since > len(self._places)
+            return unknown or place in self._under_way or place in islice(reversed(self._places), since)
 
     @contextmanager
     def writing(
@@ -52,9 +74,17 @@ class Changes:
         before = version_of(path)
         if before != read:
             raise VersionConflict("the file is not the version that was read")
-        whole = False
+        place, whole = os.path.realpath(path), False
+        with self._lock:
+            self._under_way.append(place)
         try:
             yield
             whole = True
         finally:
-            self._kept.append(Change(str(path), before, version_of(path), whole, action))
+            with self._lock:
+                self._under_way.remove(place)
+                self._places.append(place)
+                self._ended += 1
+            change = Change(str(path), before, version_of(path), whole, action)
+            with self._lock:
+                self._kept.append(change)

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from custody_toolchain.delivery.changes import Changes
 from custody_toolchain.delivery.failures import Failure, Output, bounded
 from custody_toolchain.delivery.files import version_of
 from custody_toolchain.facts import now
@@ -56,13 +57,18 @@ class Ran(msgspec.Struct, frozen=True):
     exit_code: int | None
     output: Output
     failure: Failure | None = None
-    # Watched files that this run has changed: path -> SHA-256 afterwards.
+    # Watched files that have changed while this ran: path -> SHA-256 afterwards. Nobody else is known to have written
+    # those in `made`; of the others somebody may have.
     made: dict[str, str] = {}
+    maker_unknown: dict[str, str] = {}
+    # The files it depends on, as they were at its end; and those that somebody else may have changed while it ran.
+    inputs_after: dict[str, str | None] = {}
+    inputs_disputed: frozenset[str] = frozenset()
 
     @property
     def inputs_unchanged(self) -> bool:
-        """Whether every file that it depended on is still as it was."""
-        return inputs_of(self.begun.command) == self.begun.inputs
+        """Whether every file that it depended on is still as it was; one that it changed itself: as it left it."""
+        return inputs_of(self.begun.command) == self.inputs_after
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -78,13 +84,23 @@ class _Tries(msgspec.Struct):
     last: Failure | None = None
 
 
+class _UnderWay(msgspec.Struct):
+    """A command that has begun: watched files before it, since when, and whether no other was under way with it."""
+
+    watched: dict[str, str | None]
+    moment: int
+    alone: bool
+
+
 class Commands(OneAtATime):
     """A ledger of commands.
 
     Promised: a command that failed and is not retryable is not begun again while its line, folder and inputs are the
     same; one that is retryable is begun again at most `retries` times. Inputs are the files it was declared to depend
-    on and those that its arguments name. Not promised: that nothing else has changed (environment, network, clock).
-    Commands may begin and end on any thread.
+    on and those that its arguments name; as the command left them they are the same, too. Not promised: that nothing
+    else has changed (environment, network, clock), nor who changed a file: what changes while a command runs counts as
+    changed by it, unless another command is under way at the same time, or `changes` noted a write of that file.
+    Commands may begin and end on any thread; one that never ends is under way for ever.
     """
 
     def __init__(
@@ -93,8 +109,9 @@ class Commands(OneAtATime):
         retries: int = _RETRIES,
         watched: tuple[str, ...] = (),
         expected: tuple[tuple[Command, int], ...] = (),
+        changes: Changes | None = None,
     ) -> None:
-        """`watched`: files of which it is noted whether a command has changed them.
+        """`watched`: files of which it is noted whether a command has changed them; `changes`: who else writes files.
 
         `expected`: with which exit code a command line in a folder is to end (with one of several, if it is there more
         than once); all others with 0.
@@ -105,24 +122,32 @@ class Commands(OneAtATime):
         self._expected = expected
         self._tries: dict[str, _Tries] = {}
         self._number = 0
-        self._before: dict[int, dict[str, str | None]] = {}
+        self._changes = changes if changes is not None else Changes()
+        self._under_way: dict[int, _UnderWay] = {}
+        self._ended = 0
         self.ran: list[Ran] = []
 
     def begin(self, command: Command, *, build: Build | None = None) -> Begun | Stopped:
         """Ask whether a command may run, right before it does; whoever is told Stopped changes something first."""
+        # Files are read outside the lock: others need not wait for that.
+        moment = self._changes.moment()
+        with self._lock:
+            ended = self._ended
         inputs = inputs_of(command)
         fingerprint = _fingerprint(command, inputs)
         with self._lock:
             stopped = self._stopped(fingerprint)
         if stopped is not None:
             return stopped
-        # Files are read outside the lock: others need not wait for that.
         before = _hashes(self._watched)
         with self._lock:
             self._number += 1
             number = self._number
-            self._before[number] = before
-            _bound(self._before)
+            alone = not self._under_way and self._ended == ended
+            for other in self._under_way.values():
+                other.alone = False
+            self._under_way[number] = _UnderWay(before, moment, alone)
+            _bound(self._under_way)
         return Begun(command, number, inputs, now(), build)
 
     def _stopped(self, fingerprint: str) -> Stopped | None:
@@ -164,11 +189,12 @@ class Commands(OneAtATime):
                 timeout_ms=timeout_ms,
                 output=shown,
             )
-        ran = Ran(begun, now(), exit_code, shown, failure, self._made(begun.number))
-        fingerprint = _fingerprint(begun.command, begun.inputs)
+        ran = self._with_files(Ran(begun, now(), exit_code, shown, failure))
+        before = _fingerprint(begun.command, begun.inputs)
+        after = _fingerprint(begun.command, _left_by(ran))
         with self._lock:
             self.ran = [*self.ran[-_MOST_KEPT + 1 :], ran]
-            self._remember(fingerprint, failure)
+            self._remember(before, after, failure)
         return ran
 
     def runs(self, argv: tuple[str, ...], cwd: str | Path) -> list[Ran]:
@@ -179,25 +205,63 @@ class Commands(OneAtATime):
         codes = {code for known, code in self._expected if _is_line(known, command.argv, command.cwd)}
         return codes or {0}
 
-    def _made(self, number: int) -> dict[str, str]:
+    def _with_files(self, ran: Ran) -> Ran:
+        """Say which files have changed, and of which of them nobody else is known to be the author."""
+        begun = ran.begun
+        inputs, watched = inputs_of(begun.command), _hashes(self._watched)
         with self._lock:
-            before = self._before.pop(number, None)
-        if before is None:
-            return {}
-        after = _hashes(self._watched)
-        return {path: sha for path, sha in after.items() if sha is not None and sha != before[path]}
+            # Only now: who begins while files are read is under way with it.
+            under_way = self._under_way.pop(begun.number, None)
+            self._ended += 1
+        here = Path(begun.command.cwd)
+        changed = _changed(begun.inputs, inputs)
+        disputed = frozenset(path for path in changed if self._is_disputed(under_way, here / path))
+        before = under_way.watched if under_way is not None else watched
+        made = {path: sha for path, sha in watched.items() if sha is not None and sha != before[path]}
+        others = {path: sha for path, sha in made.items() if self._is_disputed(under_way, Path(path))}
+        return msgspec.structs.replace(
+            ran,
+            made={path: sha for path, sha in made.items() if path not in others},
+            maker_unknown=others,
+            inputs_after=inputs,
+            inputs_disputed=disputed,
+        )
 
-    def _remember(self, fingerprint: str, failure: Failure | None) -> None:
+    def _is_disputed(self, under_way: _UnderWay | None, path: Path) -> bool:
+        if under_way is None or not under_way.alone:
+            return True
+        return self._changes.written_since(path, under_way.moment)
+
+    def _remember(self, before: str, after: str, failure: Failure | None) -> None:
+        tries = self._tries.get(before)
         if failure is None:
-            self._tries.pop(fingerprint, None)
+            if tries is not None:
+                # For all states of its files in which it was tried.
+                tries.last = None
             return
-        tries = self._tries.setdefault(fingerprint, _Tries())
+        if tries is None or tries.last is None:
+            tries = self._tries[before] = _Tries()
         tries.failures += 1
         tries.last = failure
+        known = self._tries.get(after)
+        if known is None or known.last is None:
+            self._tries[after] = tries
         _bound(self._tries)
 
 
-def _bound(kept: dict[int, dict[str, str | None]] | dict[str, _Tries]) -> None:
+def _changed(before: dict[str, str | None], after: dict[str, str | None]) -> set[str]:
+    """Return which files are there no more, or only now, or have other bytes."""
+    return {path for path, _ in before.items() ^ after.items()}
+
+
+def _left_by(ran: Ran) -> dict[str, str | None]:
+    """Return its inputs as the command left them; what somebody else may have changed is as it was before."""
+    before = {path: sha for path, sha in ran.begun.inputs.items() if path in ran.inputs_disputed}
+    after = {path: sha for path, sha in ran.inputs_after.items() if path not in ran.inputs_disputed}
+    return before | after
+
+
+def _bound(kept: dict[int, _UnderWay] | dict[str, _Tries]) -> None:
     while len(kept) > _MOST_KEPT:
         del kept[next(iter(kept))]  # type: ignore[arg-type] # its own key
 

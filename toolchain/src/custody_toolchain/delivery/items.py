@@ -27,7 +27,8 @@ class FileItem:
     """A file that is to be there, made in this task: an older one of that name is none.
 
     `parse(bytes)` raises or says False if it is not what it should be, or returns a Verdict; None: it is only opened.
-    `made_by`: the command item whose run has to have made it, and after which nobody changed it.
+    `made_by`: the command item during whose run it has to have got its bytes, with nobody else known to have written
+    it meanwhile, and after which nobody changed it.
     """
 
     id: str
@@ -54,7 +55,7 @@ class PredicateItem:
 
 @dataclass(frozen=True)
 class CommandItem:
-    """A command that is to be run, in this task, with this exit code, and its inputs unchanged since.
+    """A command that is to be run, in this task, with this exit code, and its files unchanged since it has ended.
 
     `build_known`: it has to be known which build ran it.
     """

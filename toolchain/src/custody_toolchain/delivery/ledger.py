@@ -43,8 +43,9 @@ class Delivery:
     """Acceptance items of one task, stated at its start.
 
     Promised: a file counts only if it was made or changed since the start, a command only if it was run here, with the
-    exit code that was asked for and with inputs that are still the same; what is not met is listed with a closed word.
-    Not promised: that the content is right beyond what the given parsers and predicates look at.
+    exit code that was asked for and with inputs that are still the same, or as it left them; what is not met is listed
+    with a closed word. Not promised: that the content is right beyond what the given parsers and predicates look at;
+    nor who wrote a file: what changes while a command runs is its own where nobody else is known to be at work.
     """
 
     def __init__(
@@ -75,14 +76,15 @@ class Delivery:
         )
         if self.started.run != run or not self.started.before.keys() >= set(paths):
             raise ValueError("what was found at the start is of another task")
+        self.changes = Changes()
         self.commands = Commands(
             retries=retries,
             watched=tuple(str(self._folder / path) for path in paths),
             expected=tuple(
                 _expected(item, self._folder) for item in self._items if isinstance(item, CommandItem)
             ),
+            changes=self.changes,
         )
-        self.changes = Changes()
         self._guarded = Guarded(report)
         self._session = secrets.token_hex(4)
         self._checks = 0
@@ -141,9 +143,13 @@ class Delivery:
             raise _Found(ItemState.MISSING, "older_file", evidence)
         if after.size < item.least_bytes:
             raise _Found(ItemState.FAILED, "too_small", evidence)
-        if item.made_by is not None:
-            self._made_by(item, item.made_by, after, evidence)
-        yield from _parsed(item, data, Evidence(before=before, after=after, opened=True, parsed=True))
+        maker_known = item.made_by is None or self._made_by(item, item.made_by, after, evidence)
+        try:
+            yield from _parsed(item, data, Evidence(before=before, after=after, opened=True, parsed=True))
+        except _Found as found:
+            if found.state is ItemState.MET and not maker_known:
+                raise _Found(ItemState.PARTIAL, "maker_unknown", found.evidence) from None
+            raise
 
     def _of_this_task(self, path: Path, evidence: Evidence) -> None:
         """Refuse what a name leads to that is no file of this task: nothing, a link, a file from before the start."""
@@ -158,18 +164,21 @@ class Delivery:
             # Moved here, say: it was not there before, and is older all the same.
             raise _Found(ItemState.MISSING, "older_file", evidence)
 
-    def _made_by(self, item: FileItem, maker: str, after: FileVersion, evidence: Evidence) -> None:
+    def _made_by(self, item: FileItem, maker: str, after: FileVersion, evidence: Evidence) -> bool:
+        """Refuse bytes that were not written during a run of that command; say whether nobody else may have."""
         command = next(other for other in self._items if other.id == maker)
         runs = self._runs_of(command) if isinstance(command, CommandItem) else []
         if not runs:
             raise _Found(ItemState.MISSING, "not_run", evidence)
         path = str(self._folder / item.path)
         # A later run that wrote the very same bytes again has changed nothing.
-        made = [ran.made[path] for ran in runs if path in ran.made]
-        if not made:
+        changed = [ran for ran in runs if path in ran.made or path in ran.maker_unknown]
+        if not changed:
             raise _Found(ItemState.MISSING, "not_made_by_it", evidence)
-        if made[-1] != after.sha256:
+        made = changed[-1].made.get(path)
+        if after.sha256 not in {made, changed[-1].maker_unknown.get(path)}:
             raise _Found(ItemState.MISSING, "changed_since", evidence)
+        return made is not None
 
     def _runs_of(self, item: CommandItem) -> list[Ran]:
         """Return the runs of a command that ended as they should, oldest first."""
@@ -192,6 +201,8 @@ class Delivery:
             raise _Found(ItemState.FAILED, code, evidence)
         if not ran.inputs_unchanged:
             raise _Found(ItemState.MISSING, "changed_since", evidence)
+        if ran.inputs_disputed:
+            raise _Found(ItemState.PARTIAL, "maker_unknown", evidence)
         if item.build_known and ran.begun.build is None:
             raise _Found(ItemState.PARTIAL, "build_unknown", evidence)
         raise _Found(ItemState.MET, None, evidence)
