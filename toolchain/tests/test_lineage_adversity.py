@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 import threading
+import tracemalloc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -332,6 +333,19 @@ def test_ten_thousand_messages_are_found_and_the_oldest_are_forgotten_by_count()
     lineage.prepare("y", messages).submitted()
     assert lineage.forgotten == 10_000
     assert [each.exchange for each in lineage.occurrences("b7777")] == ["y"]
+
+
+def test_a_request_that_carries_nothing_takes_no_memory():
+    lineage = Lineage(RUN)
+    lineage.prepare("x", [{"role": "user", "content": "hello"}]).submitted()
+    gc.collect()
+    tracemalloc.start()
+    for at in range(2_000):
+        lineage.prepare(f"x{at}", [{"role": "user", "content": "hello"}]).submitted(f"try-{at}")
+    gc.collect()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 20_000
 
 
 def test_an_action_too_many_is_unknown_and_none_before_it_is_forgotten():

@@ -68,7 +68,9 @@ class Memory:
         self.forgotten = 0
 
     def add(self, sent: Sent) -> None:
-        """Remember an attempt."""
+        """Remember an attempt; of one that carried nothing there is nothing to remember."""
+        if not sent.found:
+            return
         with lock:
             self._sent.append(sent)
             self._kept += len(sent.found)
