@@ -34,9 +34,10 @@ from store.services import subjects
 from store.services.acknowledging import Acknowledging
 from store.services.destroying import destroy_parts
 from store.services.duties import Budget
+from store.services.ending_facts import EndingFacts
 from store.services.hold_buckets import change_keys
 from store.services.pacing import DAY_S, horizon
-from store.tables import erasures, facts, held_bodies, holds, leases, purging
+from store.tables import erasures, held_bodies, holds, leases, purging
 from store.tables.held_bodies import HELD
 from store.tables.purging import ClosedSource, Target
 from store.tables.scopes import policy_of
@@ -48,7 +49,6 @@ GRACE_S: Final = 600.0
 # Of one run, one transaction, one lock: small enough that a writer of that run hardly notices.
 _TARGETS: Final = 200
 _BODIES: Final = 200
-_FACTS_OF_RUNS: Final = 50
 _BUDGET_S: Final = 60.0
 # No writer that began before a run expired is still at work so long after.
 _QUIET_S: Final = 600.0
@@ -112,21 +112,24 @@ class Purge:
     ) -> tuple[Mapping[str, int], int]:
         """T1 and T2, a batch of each scope in turn, until nothing is left; return also how many scopes had a turn."""
         done, waiting, turns = Counter[str](), deque(scopes), 0
+        facts = EndingFacts(self.database, until or _BEGINNING)
         while waiting and not (turns and budget.over):
             scope = waiting.popleft()
-            some = await self._some(scope, until, budget)
+            some = await self._some(scope, facts, until, budget)
             done.update(some)
             turns += 1
-            if some.total():
+            if some.total() or facts.left(scope):
                 waiting.append(scope)
         async with self.database.connection() as connection:
             await purging.shortened_done(connection, _QUIET_S)
         names = ("erased", "released", "expired", "revoked", "bodies", "facts")
         return {name: done[name] for name in names}, min(turns, len(scopes))
 
-    async def _some(self, scope: UUID, until: datetime | None, budget: Budget) -> Counter[str]:
+    async def _some(
+        self, scope: UUID, facts: EndingFacts, until: datetime | None, budget: Budget
+    ) -> Counter[str]:
         """Do a batch of each kind; what time alone makes due goes no faster than a clock that goes right would."""
-        some = Counter(facts=await self._end_facts(scope, until or _BEGINNING))
+        some = Counter(facts=await facts.some(scope))
         some["erased"] = await self._mark_some(scope, purging.of_erasures, Reason.ERASED)
         if until is not None:
             expired, shortened = Reason.RETENTION_EXPIRED, partial(purging.of_shortened_runs, until=until)
@@ -135,19 +138,6 @@ class Purge:
             some["revoked"] = await self._revoked(scope, until, budget)
         some["bodies"] = await self._delete_some(scope)
         return some
-
-    async def _end_facts(self, scope: UUID, until: datetime) -> int:
-        """Delete the facts of some runs that are over; those of one that somebody else has go the next time."""
-        async with self.database.connection() as connection:
-            runs = await facts.over(connection, scope, until, _FACTS_OF_RUNS)
-        gone = 0
-        for run in runs:
-            async with self.database.transaction() as connection:
-                # Whoever places a hold has these locks before, and is then seen, or waits for them.
-                await purging.lock_scope(connection, scope)
-                if await purging.lock_run(connection, scope, run, wait=False) is not None:
-                    gone += await facts.end(connection, scope, run)
-        return gone
 
     # --- T1
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -73,6 +73,16 @@ class ToldFact(NamedTuple):
 
     fact_uid: UUID
     body: bytes
+
+
+class Over(NamedTuple):
+    """A run whose facts are over, and since when; those of an erased one since ever."""
+
+    ends_at: datetime
+    run_uid: UUID
+
+
+FIRST: Final = Over(datetime.min.replace(tzinfo=UTC), UUID(int=0))
 
 
 async def take_runs(connection: Connection, ends: Mapping[Key, datetime]) -> dict[Key, int]:
@@ -156,9 +166,12 @@ async def met(connection: Connection, scope: UUID, run: UUID, named: Collection[
     return {(row["exchange"], row["attempt"]) for row in rows}
 
 
-async def over(connection: Connection, scope: UUID, until: datetime, limit: int) -> list[UUID]:
-    """Return runs of a scope that still have facts and are erased, or ended by then; no held ones."""
-    return [row["run_uid"] for row in await connection.fetch(_SQL["over"], scope, until, limit)]
+async def over(
+    connection: Connection, scope: UUID, until: datetime, limit: int, after: Over = FIRST
+) -> list[Over]:
+    """Return runs of a scope that still have facts and are erased, or ended by then, after one; no held ones."""
+    rows = await connection.fetch(_SQL["over"], scope, until, *after, limit)
+    return [Over(row["ends_at"], row["run_uid"]) for row in rows]
 
 
 async def end(connection: Connection, scope: UUID, run: UUID) -> int:

@@ -79,12 +79,26 @@ WHERE EXISTS (
         WHERE g.scope_id = $1 AND g.run_uid = $2 AND g.exchange = w.exchange
           AND g.attempt BETWEEN coalesce(w.attempt, '') AND coalesce(w.attempt, '~'))
 
--- name: over runs of a scope whose facts are over by an instant, and that nothing holds, those first that ended first; index fact_runs_by_end
-SELECT f.run_uid
-FROM fact_runs f
-WHERE f.scope_id = $1 AND f.ends_at <= $2 AND NOT is_held(f.scope_id, f.run_uid, NULL)
-ORDER BY f.ends_at
-LIMIT $3
+-- name: over runs of a scope whose facts are over by an instant, and that nothing holds, after one, those first that ended first; index
+-- fact_runs_by_end; a scope that is held as a whole has none, and may have very many to be asked about: that is asked first, and each run's
+-- own holds are looked up (OFFSET 0), whatever the planner thinks
+WITH free AS MATERIALIZED (
+    SELECT s.scope_id
+    FROM scopes s
+    WHERE s.scope_id = $1
+      AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.scope_id = s.scope_id AND h.ended_at IS NULL AND h.reach = 'scope'))
+SELECT f.ends_at, f.run_uid
+FROM free s
+CROSS JOIN LATERAL (
+    SELECT f.ends_at, f.run_uid
+    FROM fact_runs f
+    WHERE f.scope_id = s.scope_id AND f.ends_at <= $2 AND (f.ends_at, f.run_uid) > ($3, $4)
+      AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.scope_id = f.scope_id AND h.run_uid = f.run_uid AND h.ended_at IS NULL
+                      AND h.reach = 'run' OFFSET 0)
+    ORDER BY f.ends_at, f.run_uid
+    LIMIT $5
+) AS f
+ORDER BY f.ends_at, f.run_uid
 
 -- name: end the facts of a locked run; null where they stay
 SELECT end_facts($1, $2)

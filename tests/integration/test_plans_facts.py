@@ -87,12 +87,42 @@ async def test_which_attempts_have_a_page_is_looked_up_one_by_one(seeded: Seeded
 
 
 async def test_which_facts_are_over_is_found_without_looking_at_those_that_are_not(seeded: Seeded) -> None:
-    plan = await seeded.plan(FACTS["over"], seeded.scope, datetime.now(UTC), 50)
+    plan = await seeded.plan(FACTS["over"], seeded.scope, datetime.now(UTC), EARLY, NIL, 50)
     assert "fact_runs_by_end" in plan, plan
     assert most_rows(plan) <= 1, plan
-    plan = await seeded.plan(FACTS["over"], seeded.scope, LATE, 50)
+    plan = await seeded.plan(FACTS["over"], seeded.scope, LATE, EARLY, NIL, 50)
     assert most_rows(plan) <= 50, plan
+    # Nor at those that were met before.
+    ends_at, run = await seeded.connection.fetchrow(
+        "SELECT ends_at, run_uid FROM fact_runs ORDER BY ends_at DESC, run_uid DESC OFFSET 4"
+    )
+    plan = await seeded.plan(FACTS["over"], seeded.scope, LATE, ends_at, run, 50)
+    assert most_rows(plan) == 4, plan
+    assert "Rows Removed by Filter" not in plan, plan
     # Two hundred runs fit into a few pages, which a planner rightly reads whole: make the index the cheaper way.
     await seeded.connection.execute("SET enable_seqscan = off")
     plan = await seeded.plan(PURGING["scopes_due"], EARLY)
     assert "fact_runs_by_end" in plan, plan
+
+
+async def test_a_scope_that_is_held_as_a_whole_is_asked_about_none_of_its_runs(seeded: Seeded) -> None:
+    await execute(
+        seeded.url,
+        "INSERT INTO holds (scope_id, hold_id, reach, answer, placed_by) VALUES ($1, $2, 'scope', 'placed', 'op')",
+        seeded.scope,
+        NIL,
+    )
+    plan = await seeded.plan(FACTS["over"], seeded.scope, LATE, EARLY, NIL, 50)
+    assert re.search(r"on fact_runs f \(never executed\)", plan), plan
+
+
+async def test_of_each_run_its_own_holds_are_looked_up_and_no_others(seeded: Seeded) -> None:
+    await execute(
+        seeded.url,
+        "INSERT INTO holds (scope_id, hold_id, reach, run_uid, answer, placed_by)"
+        " SELECT r.scope_id, gen_random_uuid(), 'run', r.run_uid, 'placed', 'op' FROM runs r WHERE r.run <> 'run-7'",
+    )
+    plan = await seeded.plan(FACTS["over"], seeded.scope, LATE, EARLY, NIL, 50)
+    assert re.search(r"holds_live on holds h.*\n.*run_uid = f\.run_uid", plan), plan
+    rows = await seeded.connection.fetch(FACTS["over"], seeded.scope, LATE, EARLY, NIL, 50)
+    assert [row["run_uid"] for row in rows] == [await run_of(seeded)]

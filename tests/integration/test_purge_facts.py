@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from store.commitments import lookup_hash
-from store.db import SERVICE_ROLE
+from store.db import SERVICE_ROLE, Connection
 from store.queue import Queue
 from store.services.erasures import Erasures, WholeRun, WholeSubject
 from store.services.holds import Holds, OnPart, OnRun, OnScope
@@ -165,11 +166,63 @@ async def test_what_comes_after_the_erasure_is_refused_and_leaves_nothing(
 async def test_many_runs_go_a_few_at_a_time_until_none_is_left(
     house: House, purge: Purge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.services.purge._FACTS_OF_RUNS", 2)
+    monkeypatch.setattr("store.services.ending_facts._RUNS", 2)
     for _ in range(5):
         await over(house, await told(house, await house.declare()))
     assert (await purge.run())["facts"] == 45
     assert await left(house) == (0, 0)
+
+
+async def test_those_of_a_run_that_somebody_else_has_keep_no_others_waiting(
+    house: House, purge: Purge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.services.ending_facts._RUNS", 1)
+    runs = [await told(house, await house.declare()) for _ in range(3)]
+    for run in runs:
+        await over(house, run)
+    async with house.database.transaction() as connection:
+        await purging.lock_run(connection, runs[0].scope, runs[0].run_uid, wait=True)
+        assert (await purge.run())["facts"] == 18
+    assert (await purge.run())["facts"] == 9
+
+
+async def test_held_runs_are_asked_about_once_however_much_else_is_destroyed(
+    house: House, purge: Purge, erasures: Erasures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, erased = await told(house, await house.declare()), await told(house, await house.declare())
+    await house.persister().persist([house.part(erased, b"content", exchange=f"x-{n}") for n in range(5)])
+    await Holds(house.database).place(held.scope, OnRun(held.run), "matter 7", "op")
+    await over(house, held)
+    await erasures.ask(erased.scope, WholeRun(erased.run), "op")
+    monkeypatch.setattr("store.services.purge._TARGETS", 1)
+    asked: list[UUID] = []
+    over_by_then = table.over
+
+    async def counted(connection: Connection, scope: UUID, *more: Any) -> list[table.Over]:
+        asked.append(scope)
+        return await over_by_then(connection, scope, *more)
+
+    monkeypatch.setattr(table, "over", counted)
+    done = await purge.run()
+    assert (done["erased"], done["facts"]) == (5, 9)
+    assert asked == [house.scope]
+    assert await left(house) == (9, 1)
+
+
+async def test_erased_and_ended_runs_are_met_once_each_in_whatever_batches(
+    house: House, purge: Purge, erasures: Erasures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.services.ending_facts._RUNS", 2)
+    runs = [await told(house, await house.declare()) for _ in range(6)]
+    await _subject(house, erasures, runs[:3])
+    # These end at the very same instant.
+    await house.execute("UPDATE runs SET retain_until = now() WHERE NOT erased")
+    kept = runs[0], runs[4]
+    for run in kept:
+        await Holds(house.database).place(run.scope, OnRun(run.run), "matter 7", "op")
+    assert (await purge.run())["facts"] == 36
+    rows = await house.rows("SELECT DISTINCT run_uid FROM facts")
+    assert {row["run_uid"] for row in rows} == {run.run_uid for run in kept}
 
 
 async def test_a_clock_that_went_back_ends_no_facts_but_erased_ones(
