@@ -56,7 +56,7 @@ def test_more_than_one_request_holds_goes_in_several_in_order(service, custody):
     run.report([fact(n) for n in range(150)])
     assert custody.flush(5)
     assert names(service) == [f"f-{n}" for n in range(150)]
-    assert [len(each.json["facts"]) for each in service.calls("facts")] == [64, 64, 22]
+    assert [len(each.json["facts"]) for each in service.calls("facts")] == [32, 32, 32, 32, 22]
 
 
 def test_a_run_is_closed_after_its_facts_are_told(service, custody):

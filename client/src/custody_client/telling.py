@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from custody_client.deliveries import Delivery
 
 _LINGER_S: Final = 0.1
-_MOST_FACTS: Final = 64
+# Half of the room that a store has for facts of a run that wait: states and gaps need some of it too.
+_MOST_FACTS: Final = 32
 _MOST_TRIES: Final = 2
-# In this time a healthy store has written half of what may wait of a run.
-_WRITTEN_S: Final = 0.15
+# In this time a healthy store has written so many.
+_WRITTEN_S: Final = 0.075
 _JSON: Final = {"Content-Type": "application/json"}
 
 _object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
