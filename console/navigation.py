@@ -6,7 +6,7 @@ from typing import Final
 from policies.kinds import Role
 
 _READERS: Final = frozenset({Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR, Role.OPERATOR})
-# As the api has them (docs/api.md): what a call refuses, no page offers.
+# As the api has them (store/api/guards.py): what a call refuses, no page offers.
 _OF_ACCESSES: Final = frozenset({Role.AUDITOR, Role.OPERATOR, Role.CUSTODIAN})
 _OF_EXPORTS: Final = frozenset({Role.REVIEWER, Role.CUSTODIAN, Role.AUDITOR})
 _OF_DESK: Final = frozenset({Role.OPERATOR})

@@ -24,7 +24,7 @@ Connection = ASGIConnection[Any, Any, Any, Any]
 SCOPE_HEADER: Final = "custody-scope"
 PURPOSE_HEADER: Final = "custody-purpose"
 
-# Under these names people put credentials into URLs, from where they reach logs and proxies (edge case 32).
+# Under these names people put credentials into URLs, from where they reach logs and proxies.
 _CREDENTIAL_NAMES: Final = frozenset(
     {
         "token",

@@ -24,7 +24,7 @@ from store.services.refusals import REASON_OF_STATUS, status_of, title
 MEDIA_TYPE: Final = "application/problem+json"
 TYPE_PREFIX: Final = "urn:custody:reason:"
 
-# A handler with this in its `opt` captures: whoever calls it must not try again (product.md, bounds and outages).
+# A handler with this in its `opt` captures: whoever calls it must not try again (README, promise 1).
 CAPTURES: Final = "captures"
 _RETRY_AFTER_S: Final = "1"
 

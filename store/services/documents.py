@@ -1,6 +1,6 @@
 """JSON documents and texts that somebody sends: said once, and read by everybody in the same way.
 
-A name that is there twice has two readers and two meanings (edge case 6): such a document is refused whole.
+A name that is there twice has two readers and two meanings: such a document is refused whole.
 """
 
 import json

@@ -185,7 +185,7 @@ def _carefully(said: Mapping[str, Any], session: str | None) -> PartSaid:
     """Read a header of which something is not as it should be: name by name, the unclear as the stricter word."""
     texts = {name: _clear(said[name]) for name in _TEXTS if said.get(name) is not None}
     if "content" in said:
-        # Also a nil: whatever is meant by it, it does not allow (edge case 29).
+        # Also a nil: whatever is meant by it, it does not allow.
         texts["content"] = _clear(said["content"])
     if session is not None:
         texts.setdefault("session", session)

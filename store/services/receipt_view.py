@@ -1,4 +1,4 @@
-"""The receipt as callers see it (product.md): what became of one observation, and whether the store will remember."""
+"""The receipt as callers see it: what became of one observation, and whether the store will remember."""
 
 from datetime import UTC, datetime
 from functools import lru_cache

@@ -1,6 +1,6 @@
 """What a runtime says of an observation before its content is looked at: the same struct from headers and from a frame.
 
-An unclear word means the stricter policy (edge case 29): it is never guessed at.
+An unclear word means the stricter policy: it is never guessed at.
 """
 
 import re

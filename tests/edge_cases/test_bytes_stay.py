@@ -68,7 +68,7 @@ AWKWARD = {
 async def test_awkward_content_is_read_back_byte_for_byte_between_clean_neighbours(
     way: Journey, case: str, by: str
 ):
-    """Edge cases 1 (NUL), 2 (half pairs), 4 (numbers), 5b (depth), 6 (twice) and 22 (unknown shapes)."""
+    """NUL, half pairs, numbers, depth, names that stand there twice, unknown shapes."""
     runtime = await way.runtime()
     clean = b'{"clean":true}'
     contents = [content for awkward in AWKWARD[case] for content in (clean, awkward)] + [clean]
@@ -134,7 +134,7 @@ def is_text(content: bytes) -> bool:
 
 
 async def test_two_half_pairs_between_eight_good_parts_of_two_other_runs(way: Journey):
-    """Edge case 2: the good parts of one batch are stored whoever they are batched with."""
+    """The good parts of one batch are stored whoever they are batched with."""
     scope = await way.scope()
     one, two, bad = [await way.runtime(of=scope) for _ in range(3)]
     for number in range(4):
@@ -155,7 +155,7 @@ async def test_two_half_pairs_between_eight_good_parts_of_two_other_runs(way: Jo
 
 
 async def test_what_a_body_says_of_itself_decides_nothing(way: Journey):
-    """Edge case 6: identity and policy come from path, headers and key; two keys in a body make no second reader."""
+    """Identity and policy come from path, headers and key; two keys in a body make no second reader."""
     opted_out = b'{"content":"allow","mode":"normal","kind":"observable-output"}'
     runtime = await way.runtime()
     await runtime.declare(content="opt_out")
@@ -167,7 +167,7 @@ async def test_what_a_body_says_of_itself_decides_nothing(way: Journey):
 
 
 async def test_a_picture_is_stored_whole_or_refused_whole(way: Journey):
-    """Edge case 8: 190 KiB of base64 fit; twice that does not, and never half of it."""
+    """190 KiB of base64 fit; twice that does not, and never half of it."""
     runtime = await way.runtime()
     url = b"data:image/png;base64," + base64.b64encode(b"\x89PNG" + bytes(range(256)) * 570)[: 190 * 1024]
     image = b'{"type":"image_url","image_url":{"url":"%s"}}' % url

@@ -41,7 +41,7 @@ NAMES = [
 async def test_a_credential_in_a_query_is_refused_and_logged_nowhere(
     way: Journey, log: io.StringIO, name: str
 ):
-    """Edge case 32: also beside a good key in its header, and whatever the call."""
+    """Also beside a good key in its header, and whatever the call."""
     runtime = await way.runtime()
     for method, path in (
         ("GET", "/v1/parts"),
@@ -62,7 +62,7 @@ async def test_a_credential_in_a_query_is_refused_and_logged_nowhere(
 
 
 async def test_a_key_of_ours_is_refused_wherever_it_stands_in_an_address(way: Journey, log: io.StringIO):
-    """Edge case 32: as a parameter of any name, in a path, as a user in the host."""
+    """As a parameter of any name, in a path, as a user in the host."""
     runtime = await way.runtime()
     text = runtime.key["Authorization"].removeprefix("Bearer ")
     for path in (
@@ -95,7 +95,7 @@ async def test_a_key_of_ours_is_refused_wherever_it_stands_in_an_address(way: Jo
     ],
 )
 async def test_what_is_no_key_is_unauthenticated_and_not_told(way: Journey, log: io.StringIO, said: str):
-    """Edge case 32: whatever somebody shows in place of a key stays with him."""
+    """Whatever somebody shows in place of a key stays with him."""
     runtime = await way.runtime()
     for method, path in (("GET", "/v1/parts"), ("PUT", runtime.path()), ("PUT", f"/v1/runs/{runtime.run}")):
         shown = {name.encode(): value.encode() for name, value in runtime.headers().items()}
@@ -110,7 +110,7 @@ async def test_what_is_no_key_is_unauthenticated_and_not_told(way: Journey, log:
 
 
 async def test_a_credential_in_a_body_is_content_and_in_no_place_beside_it(way: Journey, log: io.StringIO):
-    """Edge case 32: the store looks into no body; dropping credentials from options is the client's work."""
+    """The store looks into no body; dropping credentials from options is the client's work."""
     runtime = await way.runtime()
     body = (
         b'{"options":{"base_url":"https://api.example/v1?key=sk-CANARY-7f3a","extra_headers":{"Authorization":"Bearer'

@@ -46,7 +46,7 @@ async def listed(way: Journey, runtime: Capturing, **more: Any) -> list[tuple[st
 
 
 async def test_what_is_erased_is_refused_at_once_by_every_way_and_says_how_far_it_is(way: Journey):
-    """Edge case 25: "accepted" is not "purged"; reads decide, not the job, which has not run yet."""
+    """What is "accepted" is not "purged"; reads decide, not the job, which has not run yet."""
     runtime = await way.runtime(of=await way.scope(), wishes={"labels": {"team": "blue"}})
     await runtime.put(SECRET)
     await way.client.put(
@@ -96,7 +96,7 @@ async def test_what_is_erased_is_refused_at_once_by_every_way_and_says_how_far_i
 
 @pytest.mark.parametrize("named", ["part", "run", "identity"])
 async def test_however_it_is_named_it_is_gone_at_once(way: Journey, named: str):
-    """Edge case 25: by evidence, by run, and by an identity that may still wait."""
+    """By evidence, by run, and by an identity that may still wait."""
     runtime = await way.runtime()
     await runtime.put(SECRET)
     await way.write()
@@ -112,7 +112,7 @@ async def test_however_it_is_named_it_is_gone_at_once(way: Journey, named: str):
 
 
 async def test_what_waits_and_is_erased_is_never_written(way: Journey):
-    """Edge case 25: the queue is one of the places where it may be."""
+    """The queue is one of the places where it may be."""
     runtime = await way.runtime()
     await runtime.put(SECRET)
     await erased(way, runtime, run=runtime.run, exchange="x-1", attempt="a-1", kind=REQUEST)
@@ -124,7 +124,7 @@ async def test_what_waits_and_is_erased_is_never_written(way: Journey):
 
 
 async def test_what_was_never_there_cannot_be_erased(way: Journey):
-    """Edge case 25: an unknown id is not found, and no erasure of it is begun."""
+    """An unknown id is not found, and no erasure of it is begun."""
     runtime = await way.runtime()
     operator = await way.key(Role.OPERATOR, runtime.scope)
     before = (await way.client.get("/v1/erasures?limit=200", headers=operator)).json()["items"]
@@ -138,7 +138,7 @@ async def test_what_was_never_there_cannot_be_erased(way: Journey):
 
 
 async def test_after_its_retention_only_what_it_was_is_left(way: Journey):
-    """Edge cases 26 and 27: the body is over, the metadata stays, without a digest and without an exact size."""
+    """The body is over, the metadata stays, without a digest and without an exact size."""
     runtime = await way.runtime(wishes={"retention": "1s"})
     await runtime.put(SECRET)
     await way.write()
@@ -158,7 +158,7 @@ async def test_after_its_retention_only_what_it_was_is_left(way: Journey):
 
 
 async def test_nothing_more_is_taken_for_a_run_that_is_over(way: Journey):
-    """Edge case 26: neither a part nor what waited for too long."""
+    """Neither a part nor what waited for too long."""
     runtime = await way.runtime(wishes={"retention": "1s"})
     await runtime.put(b"waits", exchange="x-2")
     await over(way, runtime)
@@ -211,7 +211,7 @@ async def over(way: Journey, runtime: Capturing) -> None:
     ],
 )
 async def test_a_retention_that_could_be_read_in_two_ways_is_refused(way: Journey, retention: Any):
-    """Edge case 26: a number without a unit never silently means nothing, in no document that takes one."""
+    """A number without a unit never silently means nothing, in no document that takes one."""
     runtime = await way.runtime()
     operator = await way.key(Role.OPERATOR, runtime.scope)
     declared = await way.client.put("/v1/runs/odd", json={"retention": retention}, headers=runtime.key)

@@ -30,7 +30,7 @@ async def walked(way: Journey, runtime: Capturing, between: Any = None, **params
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 8])
 async def test_parts_of_one_batch_are_each_shown_once_while_others_come_and_go(way: Journey, limit: int):
-    """Edge case 24: one batch is one instant; a part is stored and one is erased between pages."""
+    """One batch is one instant; a part is stored and one is erased between pages."""
     runtime = await way.runtime()
     for number in range(7):
         await runtime.put(b"{}", f"x-{number}")
@@ -52,7 +52,7 @@ async def test_parts_of_one_batch_are_each_shown_once_while_others_come_and_go(w
 
 
 async def test_a_time_that_lost_its_microseconds_on_the_way_loses_no_row(way: Journey):
-    """Edge case 24: JavaScript's milliseconds round a bound down, which shows a row again and never hides one."""
+    """JavaScript's milliseconds round a bound down, which shows a row again and never hides one."""
     runtime = await way.runtime()
     await runtime.put(b"{}", "x-1")
     await way.write()
@@ -70,7 +70,7 @@ async def test_a_time_that_lost_its_microseconds_on_the_way_loses_no_row(way: Jo
 
 
 async def test_a_cursor_answers_one_question_of_one_key_however_its_secret_is_renewed(way: Journey):
-    """Edge case 24: another filter, order, list, key or clearance is another question; a rotated secret is not."""
+    """Another filter, order, list, key or clearance is another question; a rotated secret is not."""
     runtime = await way.runtime(of=await way.scope())
     for number in range(3):
         await runtime.put(b"{}", f"x-{number}")

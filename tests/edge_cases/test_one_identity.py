@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_two_attempts_with_one_response_id_are_two_attempts(way: Journey):
-    """Edge case 23: the provider's id is how an attempt is found, and two of them are found."""
+    """The provider's id is how an attempt is found, and two of them are found."""
     runtime = await way.runtime()
     for attempt in ("a-1", "a-2"):
         await runtime.put(attempt.encode(), attempt=attempt, kind=OUTPUT)
@@ -40,7 +40,7 @@ async def test_two_attempts_with_one_response_id_are_two_attempts(way: Journey):
     [[""], ["x" * 201], ["é" * 101], ["x" * 4_096], [None], [1], "chatcmpl-1", ["1", "2", "3", "4", "5"]],
 )
 async def test_references_that_cannot_be_are_malformed(way: Journey, refs: Any):
-    """Edge case 23: null, empty and 4 KB ids are no ids."""
+    """Null, empty and 4 KB ids are no ids."""
     runtime = await way.runtime()
     path = f"/v1/runs/{runtime.run}/exchanges/x-1/attempts/a-1"
     answer = await way.client.put(path, json={"refs": refs}, headers=runtime.headers())
@@ -69,7 +69,7 @@ WRONG_IDS = [
 
 @pytest.mark.parametrize("place", ["run", "exchange", "attempt", "kind"])
 async def test_a_name_that_is_no_id_is_refused_wherever_it_stands(way: Journey, place: str):
-    """Edge case 23: a 3,200-byte random id breaks a btree; here it never gets to one, nor a look-alike."""
+    """A 3,200-byte random id breaks a btree; here it never gets to one, nor a look-alike."""
     runtime = await way.runtime()
     names = {"run": runtime.run, "exchange": "x-1", "attempt": "a-1", "kind": REQUEST}
     for wrong in WRONG_IDS:
@@ -95,7 +95,7 @@ async def test_a_name_that_is_no_id_is_refused_wherever_it_stands(way: Journey, 
 
 
 async def test_ids_are_compared_as_bytes(way: Journey):
-    """Edge case 23: no folding of case, no trimming, the whole length counts."""
+    """No folding of case, no trimming, the whole length counts."""
     runtime = await way.runtime()
     names = ["x-1", "X-1", "x-1.", "x-1:", "x-01", "a" * 127, "a" * 128]
     for name in names:
@@ -106,7 +106,7 @@ async def test_ids_are_compared_as_bytes(way: Journey):
 
 @pytest.mark.parametrize("when", ["while it waits", "once it is stored"])
 async def test_the_same_again_is_the_first_receipt_and_other_bytes_are_a_conflict(way: Journey, when: str):
-    """Edge case 23: same bytes are an idempotent success; others are recorded, and never overwrite the first."""
+    """Same bytes are an idempotent success; others are recorded, and never overwrite the first."""
     runtime = await way.runtime()
     first = (await runtime.put(b"first")).json()
     if when == "once it is stored":
@@ -136,7 +136,7 @@ async def test_the_same_again_is_the_first_receipt_and_other_bytes_are_a_conflic
 
 
 async def test_the_same_run_id_in_two_scopes_names_two_runs(way: Journey):
-    """Edge cases 23 and 31: the scope of the key is in every identity."""
+    """The scope of the key is in every identity."""
     one = await way.runtime("same-run")
     two = await way.runtime("same-run", of=await way.scope())
     await one.put(b"one")

@@ -38,7 +38,7 @@ async def told(way: Journey, **settings: str) -> AsyncIterator[None]:
 
 
 async def test_a_full_server_refuses_newcomers_and_keeps_what_it_took(way: Journey):
-    """Edge case 17: out of memory is `queue_unavailable`, without a word about trying again; then it goes on."""
+    """Out of memory is `queue_unavailable`, without a word about trying again; then it goes on."""
     waiting = {"run_parts": 100, "run_bytes": "64MiB", "bytes": "64MiB"}
     runtime = await way.runtime(waiting=waiting, limits={"run_bytes": "64MiB"})
     used = int((await way.queue._links.calls.info("memory"))["used_memory"])
@@ -74,7 +74,7 @@ async def test_a_full_server_refuses_newcomers_and_keeps_what_it_took(way: Journ
     [("maxmemory_policy", "allkeys-lru"), ("maxmemory_policy", "volatile-ttl"), ("appendonly", "no")],
 )
 async def test_a_server_that_would_forget_is_a_loud_fault_of_health(way: Journey, setting: str, value: str):
-    """Edge case 17: eviction deletes queued work without an error, so that a process is not ready with it."""
+    """Eviction deletes queued work without an error, so that a process is not ready with it."""
     assert (await way.client.get("/readyz")).status_code == 200
     async with told(way, **{setting: value}):
         answer = await way.client.get("/readyz")
@@ -105,7 +105,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 
 
 async def test_a_cluster_is_said_to_be_one_before_anything_is_queued(cluster: str):
-    """Edge case 18: keys of a shard share a hash tag, and this version speaks to one node: start and health say so."""
+    """Keys of a shard share a hash tag, and this version speaks to one node: start and health say so."""
 
     async def answers() -> bool:
         try:

@@ -38,7 +38,7 @@ KNOWN = (
 
 @pytest.mark.parametrize("media_type", TYPES)
 async def test_content_is_text_or_an_attachment_and_never_what_it_says_it_is(way: Journey, media_type: str):
-    """Edge case 30: nosniff, sandboxed, in no cache; the type that was posted is named in a header of its own."""
+    """Nosniff, sandboxed, in no cache; the type that was posted is named in a header of its own."""
     runtime = await way.runtime()
     for number, content in enumerate(HOSTILE):
         await runtime.put(content, exchange=f"x-{number}", kind=OUTPUT, Content_Type=media_type)
@@ -60,7 +60,7 @@ async def test_content_is_text_or_an_attachment_and_never_what_it_says_it_is(way
 
 
 async def test_a_filename_and_a_header_hold_nothing_that_a_caller_chose_freely(way: Journey):
-    """Edge case 30: what a caller names is an id of ours in form, so that no header can be split or quoted."""
+    """What a caller names is an id of ours in form, so that no header can be split or quoted."""
     runtime = await way.runtime()
     for wrong in (b"text/html\tX-Else: 1", b'text/plain; filename="a.exe"', b"text/plain\xff"):
         usual = {name.encode(): value.encode() for name, value in runtime.headers().items()}
@@ -75,7 +75,7 @@ async def test_a_filename_and_a_header_hold_nothing_that_a_caller_chose_freely(w
 
 
 async def test_text_of_callers_in_lists_is_json_and_printable(way: Journey):
-    """Edge case 30: labels are the only free text in a list; controls never get in, and markup stays JSON."""
+    """Labels are the only free text in a list; controls never get in, and markup stays JSON."""
     markup = "<img src=x onerror=alert(1)>=HYPERLINK()"
     scope = await way.scope()
     runtime = await way.runtime(of=scope, wishes={"labels": {"team": markup}})
@@ -91,7 +91,7 @@ async def test_text_of_callers_in_lists_is_json_and_printable(way: Journey):
     "path", ["/schema", "/schema/openapi.json", "/livez", "/metrics", "/v1/runs", "/nowhere"]
 )
 async def test_no_answer_can_be_read_from_another_site_or_kept(way: Journey, path: str):
-    """Edge case 30: what a reviewer's browser may do with an answer is nothing but show it."""
+    """What a reviewer's browser may do with an answer is nothing but show it."""
     runtime = await way.runtime()
     elsewhere: dict[str, Any] = {
         "Origin": "https://collector.example",

@@ -37,7 +37,7 @@ KEPT = {
 
 
 async def test_side_fields_carry_nothing_to_where_they_are_not_named(way: Journey, log: io.StringIO):
-    """Edge cases 28 and 29: with content on or off, only an allow-list of words, numbers and ids exists beside it."""
+    """With content on or off, only an allow-list of words, numbers and ids exists beside it."""
     runtime = await way.runtime(
         of=await way.scope(), wishes={"labels": {"team": MARK["label"]}, "subject": MARK["subject"]}
     )

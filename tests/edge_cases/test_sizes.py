@@ -29,7 +29,7 @@ EMOJI = "\U0001f600".encode()
 async def test_a_request_too_large_is_missing_by_its_reason_and_its_output_is_there(
     way: Journey, by: str, content: bytes
 ):
-    """Edge case 7: exactly at the limit is stored; above it the attempt says "too large", never an empty request."""
+    """Exactly at the limit is stored; above it the attempt says "too large", never an empty request."""
     runtime = await way.runtime()
     if by == "parts":
         first, second = await runtime.put(content), await runtime.put(b"the answer", kind=OUTPUT)
@@ -68,7 +68,7 @@ def said_of(attempt: dict[str, Any]) -> dict[str, str]:
 
 
 async def test_what_never_came_is_not_said_to_be_empty(way: Journey):
-    """Edge case 22: an empty part is one that was posted; of the other kind there is nothing, and no gap either."""
+    """An empty part is one that was posted; of the other kind there is nothing, and no gap either."""
     runtime = await way.runtime()
     await runtime.put(b"")
     await way.write()

@@ -56,7 +56,7 @@ async def filled(way: Journey) -> tuple[Capturing, dict[str, str]]:
 
 
 async def test_a_stranger_learns_nothing_by_any_way_of_asking(way: Journey):
-    """Edge case 31: by id, by batch, by cursor, by search, with each role; the same run id in both scopes."""
+    """By id, by batch, by cursor, by search, with each role; the same run id in both scopes."""
     theirs, named = await filled(way)
     mine = await way.runtime(of=await way.scope())
     unknown = {
@@ -76,7 +76,7 @@ async def test_a_stranger_learns_nothing_by_any_way_of_asking(way: Journey):
 
 
 async def test_what_only_operators_do_to_a_strangers_part_is_done_to_nothing(way: Journey):
-    """Edge case 31: erasing, revoking and changing are asked within one's own scope too."""
+    """Erasing, revoking and changing are asked within one's own scope too."""
     theirs, named = await filled(way)
     operator = await way.key(Role.OPERATOR, theirs.scope)
     await way.client.put("/v1/sources/their-doc", json={}, headers=operator)
@@ -122,7 +122,7 @@ def names(answer: httpx.Response) -> set[str]:
 
 
 async def test_a_strangers_part_takes_as_long_as_none(way: Journey):
-    """Edge case 31: no difference in time that could be told from noise, by content, metadata or receipt."""
+    """No difference in time that could be told from noise, by content, metadata or receipt."""
     _, named = await filled(way)
     mine = await way.runtime(of=await way.scope())
     unknown = {**named, "evidence": str(uuid4()), "run": "never-was"}
@@ -141,7 +141,7 @@ async def test_a_strangers_part_takes_as_long_as_none(way: Journey):
 
 
 async def test_inside_a_scope_what_a_key_may_not_read_is_denied_and_not_hidden(way: Journey):
-    """Edge case 31: `permission_denied` by every way, and permission is asked again between page and body."""
+    """`permission_denied` by every way, and permission is asked again between page and body."""
     runtime, named = await filled(way)
     for role in (Role.AUDITOR, Role.OPERATOR):
         for what in ("content", "content by identity"):
@@ -167,7 +167,7 @@ async def test_inside_a_scope_what_a_key_may_not_read_is_denied_and_not_hidden(w
 
 
 async def test_a_key_that_is_revoked_between_page_and_body_reads_nothing_more(way: Journey):
-    """Edge case 31: within the refresh of keys, by every call."""
+    """Within the refresh of keys, by every call."""
     runtime, named = await filled(way)
     text = await way.api.key(Role.REVIEWER, runtime.scope.scope_id)
     headers = {"Authorization": f"Bearer {text}"}

@@ -1,6 +1,6 @@
 """What is unclear is refused or means the stricter policy: at the edges of numbers, times, texts and words.
 
-Every input here once was, or could have been, an internal error or content that nobody allowed (edge cases 6, 26, 29).
+Every input here once was, or could have been, an internal error or content that nobody allowed.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ def frame(**said: Any) -> list[Any]:
     "number", ["0" * 19 + "1" + "0" * 40, "0" * 5000 + "1", "1" * 17, str(2**53), "0", "-1", "1e3", "²"]
 )
 async def test_a_number_that_is_none_is_malformed_however_it_is_padded(way: Journey, number: str):
-    """Edge case 23: a sequence is part of what identifies; 5,000 digits are no number and no fault of ours."""
+    """A sequence is part of what identifies; 5,000 digits are no number and no fault of ours."""
     runtime = await way.runtime()
     answer = await runtime.put(b"{}", Custody_Session="s-1", Custody_Sequence=number.encode())  # type: ignore[arg-type]
     assert problem(answer)["reason"] == "malformed_request"
@@ -48,7 +48,7 @@ async def test_a_number_that_is_none_is_malformed_however_it_is_padded(way: Jour
     ],
 )
 async def test_a_capture_time_beyond_the_calendar_is_left_out_and_the_part_is_stored(way: Journey, said: str):
-    """Edge case 24: the caller's time is shown and decides nothing, also not whether the part can be written."""
+    """The caller's time is shown and decides nothing, also not whether the part can be written."""
     runtime = await way.runtime()
     assert (await runtime.put(b"{}", Custody_Captured_At=said)).status_code == 202
     await way.write()
@@ -66,7 +66,7 @@ async def test_a_capture_time_beyond_the_calendar_is_left_out_and_the_part_is_st
     ],
 )
 async def test_a_capture_time_is_kept_to_the_microsecond(way: Journey, said: str, kept: str):
-    """Edge case 24: a time that passes through a float loses a microsecond now and then."""
+    """A time that passes through a float loses a microsecond now and then."""
     runtime = await way.runtime()
     await runtime.put(b"{}", Custody_Captured_At=said)
     await way.write()
@@ -78,7 +78,7 @@ async def test_a_capture_time_is_kept_to_the_microsecond(way: Journey, said: str
     "time", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-01-01T00:00:00", "24", "\x00"]
 )
 async def test_a_time_that_no_page_can_begin_at_is_malformed(way: Journey, path: str, time: str):
-    """Edge case 24: bounds of pages are times with an offset, within the calendar."""
+    """Bounds of pages are times with an offset, within the calendar."""
     runtime = await way.runtime()
     answer = await way.get(path, runtime, Role.OPERATOR, params={"from": time})
     assert problem(answer)["reason"] == "malformed_request"
@@ -86,7 +86,7 @@ async def test_a_time_that_no_page_can_begin_at_is_malformed(way: Journey, path:
 
 @pytest.mark.parametrize("path", ["/v1/parts", "/v1/runs"])
 async def test_a_label_that_the_database_could_not_be_asked_for_is_malformed(way: Journey, path: str):
-    """Edge case 1: text that Postgres refuses never reaches it."""
+    """Text that Postgres refuses never reaches it."""
     runtime = await way.runtime()
     for label in ("a=\x00", "\x00", "a=\x1b[31m"):
         answer = await way.get(path, runtime, params={"label": label})
@@ -97,7 +97,7 @@ async def test_a_label_that_the_database_could_not_be_asked_for_is_malformed(way
 @pytest.mark.parametrize("verb", ["confirm", "rotate", "retire", "revoke"])
 @pytest.mark.parametrize("key_id", ["%00", "%FF", "a" * 3000, "0123456789abcdeg", "command-line"])
 async def test_a_key_that_cannot_be_is_not_found(way: Journey, verb: str, key_id: str):
-    """Edge case 1: an id from a path is looked at before the database is asked for it."""
+    """An id from a path is looked at before the database is asked for it."""
     runtime = await way.runtime()
     headers = await way.key(Role.OPERATOR, runtime.scope)
     answer = await way.client.post(f"/v1/keys/{key_id}/{verb}", headers=headers)
@@ -124,7 +124,7 @@ HALVES = [
 async def test_half_of_a_surrogate_pair_in_a_document_is_malformed(
     way: Journey, method: str, path: str, body: bytes
 ):
-    """Edge case 2: where text is needed it must be text, and one strict reading of it."""
+    """Where text is needed it must be text, and one strict reading of it."""
     runtime = await way.runtime()
     runs = path.startswith("/v1/runs")
     headers = runtime.key if runs else await way.key(Role.OPERATOR, runtime.scope)
@@ -143,7 +143,7 @@ async def test_half_of_a_surrogate_pair_in_a_document_is_malformed(
     ],
 )
 async def test_a_note_that_says_something_twice_is_malformed(way: Journey, path: str, body: bytes):
-    """Edge case 6: two readers of one document would see two values."""
+    """Two readers of one document would see two values."""
     runtime = await way.runtime()
     answer = await way.client.request(
         "PUT" if path.startswith("ex") else "POST",
@@ -155,7 +155,7 @@ async def test_a_note_that_says_something_twice_is_malformed(way: Journey, path:
 
 
 async def test_a_frame_that_says_something_twice_is_no_frame(way: Journey):
-    """Edge cases 6 and 29: the policy would read one value and a reader the other."""
+    """The policy would read one value and a reader the other."""
     runtime = await way.runtime()
     pairs = [
         ("exchange", "x-1"), ("attempt", "a-1"), ("kind", REQUEST), ("content", "opt_out"), ("content", "allow"),
@@ -188,7 +188,7 @@ async def test_a_frame_that_says_something_twice_is_no_frame(way: Journey):
     "word", [False, True, 0, 1, None, "", "false", "FALSE", "Allow", " allow", b"allow", ["allow"], {}]
 )
 async def test_an_unclear_word_about_content_in_a_frame_means_that_none_is_captured(way: Journey, word: Any):
-    """Edge case 29: `false`, `0`, empty and whatever else is not the one word that allows."""
+    """`false`, `0`, empty and whatever else is not the one word that allows."""
     runtime = await way.runtime()
     answer = await runtime.flush(frame(content=word))
     receipt = answer.json()["receipts"][0]
@@ -204,7 +204,7 @@ async def test_an_unclear_word_about_content_in_a_frame_means_that_none_is_captu
     "word", ["false", "0", "FALSE", "", "no", "allow,allow", "allow, opt_out", "ALLOW", "allow;q=1", b"\xff"]
 )
 async def test_an_unclear_word_about_content_in_a_header_means_that_none_is_captured(way: Journey, word: Any):
-    """Edge case 29."""
+    """One word allows; no other is near enough."""
     runtime = await way.runtime()
     refused = await runtime.put(b"CANARY-7f3a", Custody_Content=word)
     assert problem(refused)["reason"] == "content_opt_out"
@@ -216,7 +216,7 @@ async def test_an_unclear_word_about_content_in_a_header_means_that_none_is_capt
 
 @pytest.mark.parametrize("name", ["content-digest", "session"])
 async def test_a_frame_whose_digest_or_session_is_no_text_is_no_frame(way: Journey, name: str):
-    """Edge case 6: what was said to be checked is checked, or said not to be understood."""
+    """What was said to be checked is checked, or said not to be understood."""
     runtime = await way.runtime()
     for value in (b"sha-256=:AAAA:", 5, ["s"]):
         answer = await runtime.flush(frame(**{name.replace("-", "_"): value}))
@@ -224,7 +224,7 @@ async def test_a_frame_whose_digest_or_session_is_no_text_is_no_frame(way: Journ
 
 
 async def test_words_that_decide_nothing_are_unknown_where_they_are_unclear(way: Journey):
-    """Edge case 29: they are never guessed at, and the observation is kept."""
+    """They are never guessed at, and the observation is kept."""
     runtime = await way.runtime()
     unclear = {
         "dispatch": 5,

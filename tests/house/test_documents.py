@@ -47,6 +47,19 @@ def test_every_path_that_a_document_names_exists():
     assert missing == set()
 
 
+def test_no_code_leads_to_a_paper_that_is_not_here():
+    known = {path.name for path in tracked("*.md")}
+    # What the toolchain's example writes, and the examples below.
+    made = {"report.md", "nowhere.md", "NNNN_x.md", "x.md"}
+    named = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in tracked("*.py", "*.md", "*.toml", "*.sql", "*.lua", "*.yaml", "*.html")
+        for name in re.findall(r"\w[\w-]*\.md\b", path.read_text())
+        if name not in known | made
+    }
+    assert named == set()
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [

@@ -1,4 +1,4 @@
-"""What providers do differently (ecosystem.md 2.3), one file of events for each, and the siblings of each kind."""
+"""What providers do differently (docs/outputs.md), one file of events for each, and the siblings of each kind."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Cases 19 to 22 of edge-cases.md: pieces, odd chunks, stopped streams, unknown shapes."""
+"""What streams do at their edges: pieces, odd chunks, stopped streams, unknown shapes."""
 
 import json
 from typing import Any

@@ -71,7 +71,7 @@ def _purge_reasons(state: PartState, reasons: Sequence[Reason]) -> Sequence[Reas
 def in_order(
     part: PartFacts, viewer: Viewer, source: str, unknown: UnknownSources
 ) -> Iterator[tuple[bool, Reason]]:
-    """The order as product.md writes it, each condition as if the ones before did not exist."""
+    """The order of docs/reasons.md, each condition as if the ones before did not exist."""
     past = part.retain_until <= NOW or part.bucket_expired
     kept = part.held and part.body_present
     lacking = source != "absent" and not viewer.clearances >= TAGS

@@ -1,4 +1,4 @@
-"""What providers do differently, by the numbers of the design: which of it gives calls, and which is refused by name.
+"""What providers do differently, numbered as the files of the client: what gives calls, and what is refused by name.
 
 Each is read twice: out of the chunks themselves, and out of what the client's assembler recorded of them.
 """
