@@ -27,6 +27,8 @@ __all__ = [
 
 # Read by the tests alone, so not ours to judge.
 _TESTS: Final = PREFIX + "TEST_"
+# What the client reads: whoever tries it out beside the service has them in the same environment.
+_CLIENTS: Final = tuple(PREFIX + name for name in ("URL", "KEY", "KEY_FILE", "RUN", "CLOSE", "LOCAL"))
 _FILE: Final = "_FILE"
 
 
@@ -209,13 +211,13 @@ def in_environment(name: str) -> bool:
 def describe_markdown() -> str:
     """Return docs/settings.md, which a test holds to this."""
     rows = "\n".join(f"| `{s.env}` | {s.default_text} | {s.help} |" for s in SETTINGS)
-    return _MARKDOWN.format(rows=rows)
+    return _MARKDOWN.format(rows=rows, clients=" ".join(f"`{name}`" for name in _CLIENTS))
 
 
 def _unknown(environ: Mapping[str, str]) -> Iterator[str]:
     known = {setting.env for setting in SETTINGS} | {s.env + _FILE for s in SETTINGS if s.form.secret}
     for name in sorted(environ):
-        if name.startswith(PREFIX) and not name.startswith(_TESTS) and name not in known:
+        if name.startswith(PREFIX) and not name.startswith(_TESTS) and name not in known.union(_CLIENTS):
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
             yield f"{name} is no setting" + (f"; is {near[0]} meant?" if near else "")
 
@@ -283,7 +285,8 @@ prints the settings that are in force with secrets masked. This page is made fro
   `_FILE` behind it. Write `@ / ? #` in a password as `%40 %2F %3F %23`. TLS is part of the address:
   `rediss://…`, `?sslmode=verify-full`.
 - *New scopes* take these as their policy; each scope's policy can say otherwise afterwards.
-- Names that begin with `CUSTODY_TEST_` are for the tests and ignored.
+- Names that begin with `CUSTODY_TEST_` are for the tests and ignored, and so are those that the client reads:
+  {clients}.
 
 | name | default | meaning |
 |---|---|---|

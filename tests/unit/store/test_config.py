@@ -1,5 +1,6 @@
 """Settings: good defaults, no nonsense, every fault at once, and no secret shown."""
 
+import re
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from policies.scope_policy import ScopePolicy
 from store.config import SETTINGS, Settings, describe_markdown, from_environment
 from store.errors import ConfigFaults
 from store.forms import Secret
+from tests.support.sources import tracked
 
 ROOT = Path(__file__).parents[3]
 PASSWORD = "CANARY-pw-7f3a"
@@ -229,6 +231,18 @@ def test_an_unknown_name_is_refused_with_a_suggestion():
     assert faults(ZZZZQQQQ="1") == ["CUSTODY_ZZZZQQQQ is no setting"]
     # Only secrets may come from files.
     assert faults(PORT_FILE="/x")[0].startswith("CUSTODY_PORT_FILE is no setting")
+
+
+def test_the_variables_that_the_client_reads_stop_no_process_and_those_alone():
+    source = "\n".join(path.read_text() for path in tracked("client/src/**/*.py"))
+    read = set(re.findall(r"\bCUSTODY_([A-Z_]+)", source))
+    assert {"URL", "KEY", "KEY_FILE"} <= read
+    loaded(**dict.fromkeys(read, "x"))
+    assert all(f"`CUSTODY_{name}`" in describe_markdown() for name in read)
+    assert [fault.split(" is no setting")[0] for fault in faults(URL_FILE="x", KEYS="x")] == [
+        "CUSTODY_KEYS",
+        "CUSTODY_URL_FILE",
+    ]
 
 
 def test_other_names_and_those_of_the_tests_are_left_alone():
