@@ -8,7 +8,7 @@ everybody                           files that say nothing
 
 import hmac
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -37,6 +37,8 @@ Connection = ASGIConnection[Any, Any, Any, Any]
 FORM_FIELD: Final = "csrf"
 FORM_HEADER: Final = "x-csrf-token"
 SCOPE_PARAMETER: Final = "scope"
+# What a route's `opt` says where its answer is a file that a page offers.
+OF_A_PAGE: Final = "of_a_page"
 # Which scope a page was of; empty: of none.
 SHOWN_FIELD: Final = "shown_scope"
 SHOWN_HEADER: Final = "x-shown-scope"
@@ -260,5 +262,9 @@ async def _chosen(connection: Connection, session: Session) -> tuple[Session, Sc
         if session.caller.scope_id is not None:
             raise Malformed(detail="the address names another scope than that of your key")
         scope = await opened.scopes.by_name(caller_id(named[0]))
-        session = await opened.console_sessions.choose(session, scope.scope_id)
+        # Who takes a file of a page stays where they are.
+        if connection.route_handler.opt.get(OF_A_PAGE):
+            session = replace(session, scope_id=scope.scope_id)
+        else:
+            session = await opened.console_sessions.choose(session, scope.scope_id)
     return session, scope

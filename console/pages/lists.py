@@ -9,7 +9,7 @@ from litestar import Response, Router, get
 from litestar.params import FromPath
 
 from console.filters import Filters, filters
-from console.guards import AnyRequest, reads, services, signed
+from console.guards import OF_A_PAGE, AnyRequest, reads, services, signed
 from console.pages import accesses
 from console.showing.cells import Row, csv_lines, json_line
 from console.streamed import MOST_ROWS, Streamed
@@ -26,6 +26,7 @@ from store.services.said import known_kind
 # A page may be short or empty and have a next one, where filters find little: so many are turned at most.
 MOST_PAGES: Final = 200
 
+_OPT: Final = {OF_A_PAGE: True}
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 _RUNS: Final = ("mode", "state", "label", "outcome", "reason")
 _PARTS: Final = ("run", "exchange", "attempt", "kind", "label", "availability", "reason")
@@ -58,7 +59,7 @@ class _File:
         return json_line({"cut": said}) if self.form == "jsonl" else csv_lines([[said]])
 
 
-@get("/lists/runs/{form:str}", guards=[reads()])
+@get("/lists/runs/{form:str}", guards=[reads()], opt=_OPT)
 async def runs_file(request: AnyRequest, form: FromPath[str]) -> Response[bytes]:
     """Runs, newest first, each with counts of its observations."""
     asked, who, opened = filters(request, *_RUNS), signed(request).reader, services(request)
@@ -71,7 +72,7 @@ async def runs_file(request: AnyRequest, form: FromPath[str]) -> Response[bytes]
     return await _sent(turn, _file("runs", form, ListedRun))
 
 
-@get("/lists/parts/{form:str}", guards=[reads()])
+@get("/lists/parts/{form:str}", guards=[reads()], opt=_OPT)
 async def parts_file(request: AnyRequest, form: FromPath[str]) -> Response[bytes]:
     """Metadata of parts, with what stands against reading each now."""
     asked, who, opened = filters(request, *_PARTS), signed(request).reader, services(request)
@@ -84,7 +85,7 @@ async def parts_file(request: AnyRequest, form: FromPath[str]) -> Response[bytes
     return await _sent(turn, _file("parts", form, PartItem))
 
 
-@get("/lists/accesses/{form:str}", guards=[reads(*accesses.READS_THEM)])
+@get("/lists/accesses/{form:str}", guards=[reads(*accesses.READS_THEM)], opt=_OPT)
 async def accesses_file(request: AnyRequest, form: FromPath[str]) -> Response[bytes]:
     """Access records."""
     asked = filters(request, *accesses.NAMES)

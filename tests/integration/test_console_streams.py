@@ -182,6 +182,8 @@ async def test_files_of_a_list_are_of_the_scope_of_the_page_that_offers_them(ope
             # Another page looks elsewhere meanwhile.
             await wide.get("/desk", scope=other.name)
             assert known in (await wide.get(file)).text, file
+            # And goes on looking there.
+            assert other.name in (await wide.get("/runs")).text, file
         # A key of one scope has no choice, and its addresses name none.
         assert not any("scope=" in file for file in files_of(await bound.get(path)))
 
