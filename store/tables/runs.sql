@@ -38,8 +38,10 @@ SET mode = $3, content = $4, kinds = $5, retain_until = $6, shared = $7, policy_
     destroy_from = CASE WHEN $6 < retain_until THEN $6 ELSE destroy_from END
 WHERE scope_id = $1 AND run_uid = $2
 
--- name: renew a later declaration that changes nothing is a sign all the same
-UPDATE runs SET renewed_at = now() WHERE scope_id = $1 AND run_uid = $2 AND state = 'open'
+-- name: renew a later declaration that changes nothing is a sign all the same; runs that declare all the time write it once a minute
+UPDATE runs SET renewed_at = now()
+WHERE scope_id = $1 AND run_uid = $2 AND state = 'open'
+    AND greatest(declared_at, narrowed_at, renewed_at) < now() - interval '1 minute'
 
 -- name: close from now on only what was on its way is taken; the first closing's time stays
 UPDATE runs SET state = 'closing', closing_at = now() WHERE scope_id = $1 AND run_uid = $2 AND state = 'open'

@@ -51,11 +51,9 @@ async def send_while_taken(
     # The answer has begun: the server closes the connection before its end.
     if isinstance(fault, CustodyError):
         return fault.reason
-    if isinstance(fault, TimeoutError) or not over:
-        return Reason.INTERRUPTED
-    if fault is not None:
+    if fault is not None and not isinstance(fault, TimeoutError):
         raise fault
-    return None
+    return Reason.INTERRUPTED if fault is not None or not over else None
 
 
 async def _send_all(
