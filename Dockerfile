@@ -26,6 +26,9 @@ ENV PATH=/opt/custody/bin:$PATH \
     CUSTODY_DATA_DIR=/var/lib/custody \
     CUSTODY_KEYS_DIR=/var/lib/custody/keys \
     CUSTODY_KEYS_COPY_DIR=/var/lib/custody/keys-copy
+# Last, so that another commit of the same files builds nothing anew.
+ARG CUSTODY_BUILD_COMMIT=unknown
+ENV CUSTODY_BUILD_COMMIT=$CUSTODY_BUILD_COMMIT
 USER custody
 EXPOSE 8750 8751
 CMD ["granian", "--interface", "asgi", "--factory", "--loop", "uvloop", "--no-ws", "--host", "0.0.0.0", \

@@ -55,7 +55,7 @@ up: $(VENV)/.runtime  ## the service with embedded servers, until Ctrl-C (ARGS=â
 
 compose:  ## the service as containers, two apis and two writers behind a proxy (needs docker)
 	@deploy/make-secrets
-	@docker compose up --build $(ARGS)
+	@CUSTODY_BUILD_COMMIT="$${CUSTODY_BUILD_COMMIT:-$$(test -e .git && git rev-parse HEAD 2>/dev/null || echo unknown)}" docker compose up --build $(ARGS)
 
 test: setup  ## the tests (T=path for some of them)
 	@$(BIN)/python -m pytest -q $(SPREAD) -m "not long and not browser and not oracle and not provider" --ignore tests/browser $(T) $(ARGS)

@@ -6,3 +6,8 @@ Floors, lowest last; a module imports only from floors below its own (import-lin
     → config, cursor, tickets, receipts → commitments → leaves, envelope → frames, encoding
     → logging, errors, ids, clock → policies
 """
+
+from typing import Final
+
+# As pyproject.toml says, which is in no image.
+VERSION: Final = "0.1.0"

@@ -99,7 +99,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     run_facts: int
     db_pool: int
     canary: bool
-    build_commit: str | None
+    build_commit: str
     log_level: str
 
     @classmethod

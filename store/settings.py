@@ -309,7 +309,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("db_pool", "8", forms.count(1, 1000), "connections to Postgres of one process"),
     # --- watching
     Setting("canary", "true", forms.FLAG, "whether a synthetic part is posted and read back each minute"),
-    Setting("build_commit", None, forms.TEXT, "the commit that was built, for `/livez`", otherwise="unknown"),
+    Setting(
+        "build_commit",
+        "unknown",
+        forms.TEXT,
+        "the commit that runs, for `/livez`: given to the image's build, found by `up` in a checkout",
+    ),
     Setting(
         "log_level", "info", forms.LEVEL, "least level that is logged: `debug`, `info`, `warning` or `error`"
     ),

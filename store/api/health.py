@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from store import clock
+from store import VERSION, clock
 from store.api.identity import services
 from store.api.schema import OPERATION, answer
 from store.services import key_check
@@ -26,10 +26,11 @@ _STARTED_AT: Final = clock.utc_now()
 
 
 class Life(msgspec.Struct, frozen=True):
-    """That the process answers; `commit` is null where the build did not name it."""
+    """That the process answers, of which Custody it is; `commit` is `unknown` where nobody named it."""
 
     status: str
-    commit: str | None
+    version: str
+    commit: str
     started_at: datetime
 
 
@@ -48,7 +49,7 @@ class Ready(msgspec.Struct, frozen=True):
 @get("/livez", operation_id="livez", summary="Whether the process lives")
 async def livez(request: AnyRequest) -> Life:
     """Answer without asking anybody."""
-    return Life("alive", services(request).settings.build_commit, _STARTED_AT)
+    return Life("alive", VERSION, services(request).settings.build_commit, _STARTED_AT)
 
 
 @get(

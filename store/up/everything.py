@@ -17,6 +17,7 @@ from store.clock import monotonic
 from store.config import Settings, environment_of_child, from_environment, in_environment
 from store.embedded import EmbeddedFault, Server, start_postgres, start_valkey
 from store.up import place
+from store.up.checkout import build_commit
 from store.up.first_start import prepare
 from store.up.place import StackFault
 from store.up.processes import MEMORY, ROOT, Child, Say, commands
@@ -84,7 +85,7 @@ async def _run(settings: Settings, changes: dict[str, str], wanted: Wanted) -> N
         if stop.is_set():
             return
         environment = environment_of_child(
-            {**MEMORY, **changes, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+            {**MEMORY, **build_commit(), **changes, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         )
         stack.enter_context(place.told(settings.data_dir, changes))
         children = await stack.enter_async_context(_processes(settings, environment, wanted, say))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 import pytest
+import yaml
 
 from tests.support.sources import ROOT, tracked
 
@@ -94,3 +95,16 @@ def test_the_last_fitting_line_of_a_dockerignore_decides():
     assert not let_through(PurePosixPath("storehouse/app.py"), ignored)
     assert not let_through(PurePosixPath("tests/store"), ignored)
     assert copied("COPY --from=build a b\nCOPY --chown=x a \\\n  b c\n") == ["a", "b"]
+
+
+def test_an_image_knows_the_commit_that_it_was_built_from():
+    dockerfile, name = (ROOT / "Dockerfile").read_text(), "CUSTODY_BUILD_COMMIT"
+    assert f"ARG {name}=unknown\nENV {name}=${name}\n" in dockerfile
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"].values()
+    ours = [service["build"] for service in services if service["image"] == "custody"]
+    assert ours
+    assert all(build == {"context": ".", "args": {name: f"${{{name}:-unknown}}"}} for build in ours)
+    planned = subprocess.run(
+        ["make", "-n", "compose"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    assert re.search(rf"{name}=\"\$.*git rev-parse HEAD.*\" docker compose up", planned)

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tests.support.api import problem, running, settings_for
 from tests.support.duties import duties_database, execute, keyring_of, new_run, scalar
 from tests.support.log_queue import queue
 from tests.support.outages import NO_POSTGRES, NOWHERE, postgres_away
+from tests.support.sources import ROOT
 
 
 async def test_it_lives_and_is_ready(database_url: str, redis_url: str, keys_dir: Path):
@@ -29,7 +31,8 @@ async def test_it_lives_and_is_ready(database_url: str, redis_url: str, keys_dir
         alive = (await api.client.get("/livez")).json()
         ready = await api.client.get("/readyz")
 
-    assert (alive["status"], alive["commit"]) == ("alive", "0123abc")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (alive["status"], alive["version"], alive["commit"]) == ("alive", project["version"], "0123abc")
     assert alive["started_at"].endswith("Z")
     well = {"ready": True, "missing": [], "canary_age_s": None, "reads_closed": None}
     assert (ready.status_code, ready.json()) == (200, well)
@@ -44,7 +47,7 @@ async def test_it_starts_without_postgres_and_redis_and_says_what_is_missing(key
             "/v1/keys", headers={"Authorization": "Bearer ck_operator_" + "0" * 16 + "_" + "A" * 43}
         )
 
-    assert alive.status_code == 200
+    assert (alive.status_code, alive.json()["commit"]) == (200, "unknown")
     assert ready.status_code == 503
     assert ready.json()["missing"][0] == "Postgres does not answer"
     assert len(ready.json()["missing"]) == 2

@@ -1,6 +1,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -169,6 +170,9 @@ async def test_with_addresses_it_starts_no_servers(
 ) -> None:
     async with _up(directory, CUSTODY_DATABASE_URL=database_url, CUSTODY_REDIS_URL=redis_url) as (_, facts):
         assert set(facts["pids"]) == {"up", "api", "console", "writer", "duties", "publisher"}
+        async with httpx.AsyncClient(base_url=facts["url"]) as client:
+            commit = (await client.get("/livez")).json()["commit"]
+        assert re.fullmatch("[0-9a-f]{40}(-dirty)?", commit)
         async with httpx.AsyncClient(base_url=facts["console"]) as client:
             assert "<h1>Sign in</h1>" in (await client.get("/sign-in")).text
         assert (await _post(facts, "r-1")).status_code == 201
