@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from custody_toolchain.facts import Status
+from custody_toolchain.tools import Refuse
 from toolchain.tests.owned import ROWS, TURN, Runtime, action
 
 
@@ -179,3 +180,53 @@ def test_a_cancellation_that_waited_for_an_old_settlement_keeps_the_action_from_
     asyncio.run(main())
     assert runtime.balanced
     assert len(runtime.executed) == 1
+
+
+def broken_off_at_its_start(runtime):
+    """Run the action in a process that ends with a receipt of a start that was broken off."""
+    runtime.host(owner=saves_and_raises(runtime, ConnectionError())).run(TURN, action())
+    assert kept(runtime).never_started
+
+
+@pytest.mark.parametrize("refused_by", ["admit", "authorise", "reserve"])
+def test_a_final_no_after_a_start_that_was_broken_off_stays_one(refused_by):
+    runtime = Runtime()
+    broken_off_at_its_start(runtime)
+    runtime.answers[refused_by] = Refuse("not_allowed", retryable=True)
+    assert not runtime.host().run(TURN, action()).persisted
+    assert kept(runtime).never_started, "one that may be retried leaves what was there"
+    runtime.answers[refused_by] = Refuse("not_allowed")
+    no = runtime.host().run(TURN, action())
+    assert no.persisted
+    del runtime.answers[refused_by]
+    again = runtime.host().run(TURN, action())
+    assert again.replayed
+    assert again.answer == no.answer
+    assert runtime.executed == []
+    assert runtime.balanced
+
+
+def test_a_final_no_is_saved_also_after_a_mark_that_nothing_could_be_saved_over():
+    runtime = Runtime()
+    host = runtime.host()
+    runtime.fail["save"] = ConnectionError()
+    host.run(TURN, action())
+    runtime.fail.clear()
+    runtime.answers["admit"] = Refuse("not_allowed")
+    assert host.run(TURN, action()).persisted
+    runtime.answers.clear()
+    assert runtime.host().run(TURN, action()).answer.refusal.code == "not_allowed"
+    assert runtime.executed == []
+
+
+def test_a_start_that_was_broken_off_holds_its_action_to_no_version_of_the_schema_and_to_itself():
+    runtime = Runtime()
+    broken_off_at_its_start(runtime)
+    newer = runtime.host(runtime.tool(version=3))
+    other = action(arguments={"ticker": "INIT"})
+    assert newer.run(TURN, other).answer.refusal.code == "identity_conflict"
+    done = newer.run(TURN, action())
+    assert done.answer.ok
+    assert done.receipt.schema_version == kept(runtime).schema_version == 3
+    assert len(runtime.executed) == 1
+    assert runtime.balanced

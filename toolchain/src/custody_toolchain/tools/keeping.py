@@ -42,13 +42,14 @@ class Keeping:
         return self.prior
 
     def same_action(self, prior: Receipt) -> None:
-        """Refuse where one id means two actions, or where the receipt is of another version of the schema."""
+        """Refuse where one id means two actions, or where something was done under another version of the schema."""
         mine = self._course.receipt
         if (prior.tool, prior.call_id) != (mine.tool, mine.call_id) or not same(
             prior.original_arguments, mine.original_arguments
         ):
             raise Unusable(Stage.REPLAY, refused("identity_conflict"))
-        if prior.schema_version != mine.schema_version:
+        # A start that was broken off gave nothing that another version could misread.
+        if not prior.never_started and prior.schema_version != mine.schema_version:
             raise Unusable(Stage.REPLAY, refused("schema_version"))
 
     def replayed(self, prior: Receipt) -> Steps[None]:
@@ -90,8 +91,12 @@ class Keeping:
         course.fittings.unsaved.saved(course.key, true)
 
     def save_refusal(self, step: Step) -> Steps[None]:
-        """Save a final no. One that may be retried, and an outage, leave the action as if it had not been asked for."""
-        if self.prior is None and step.status is Status.REFUSED and not step.retryable:
+        """Save a final no. One that may be retried, and an outage, leave the action as if it had not been asked for.
+
+        Saved over is a start that was broken off, and nothing that says of an execution.
+        """
+        nothing_done = self.prior is None or self.prior.never_started
+        if nothing_done and step.status is Status.REFUSED and not step.retryable:
             yield from self.save()
 
     def save(self) -> Steps[None]:
