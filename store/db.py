@@ -124,9 +124,18 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Lend a connection inside one transaction (read committed); it commits when the block ends well."""
+        """Lend a connection inside one transaction (read committed); it commits when the block ends well.
+
+        An outage while it commits is `unclear`: the server may have committed, and only its answer is lost.
+        """
         if self._before is not None:
             await self._before()
-        with translated():
-            async with self._pool.acquire(timeout=5.0) as connection, connection.transaction():
-                yield connection
+        committing = False
+        try:
+            with translated():
+                async with self._pool.acquire(timeout=5.0) as connection, connection.transaction():
+                    yield connection
+                    committing = True
+        except Unavailable as outage:
+            outage.unclear |= committing
+            raise

@@ -15,7 +15,12 @@ from policies.reasons import Reason
 
 
 class CustodyError(Exception):
-    """Something that ends in an answer; `reason` is from the closed list."""
+    """Something that ends in an answer; `reason` is from the closed list.
+
+    `unclear` says that some of it may have happened all the same: a commit got no answer, or had been answered before.
+    """
+
+    unclear = False
 
     def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(f"{reason.value}: {detail}" if detail else reason.value)

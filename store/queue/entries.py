@@ -97,7 +97,10 @@ _fact: Final = msgspec.msgpack.Decoder(FactHeader)
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One delivery of one entry. `sealed` is there for parts only, `deliveries` counts this one."""
+    """One delivery of one entry. `sealed` is there for parts only, `deliveries` counts this one.
+
+    `unclear` says that whoever has it tried to write it, and does not know what came of that.
+    """
 
     id: str
     type: EntryType
@@ -105,6 +108,12 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     sealed: bytes | None
     reason: Reason | None
     deliveries: int = 1
+    unclear: bool = False
+
+    @property
+    def again(self) -> bool:
+        """Whether it may have been written before."""
+        return self.unclear or self.deliveries > 1
 
     @property
     def key(self) -> RunKey:

@@ -2,6 +2,11 @@
 
 How many observations a reason took is the sum of all numbers and `merged` counts of its rows of ranges, and of `times`
 of those names that have no number.
+
+Numbers are a union, so that a report that comes twice changes nothing of them. Counts know no single report: of one
+that may have been written before, the row's time tells, as far as it can. Where Redis itself goes back, by the second
+that a power loss or a failover costs it, what was settled in that second comes as if for the first time, and counts
+again: nothing tells it from what is new.
 """
 
 from collections.abc import Collection, Iterable, Sequence

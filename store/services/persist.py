@@ -13,7 +13,7 @@ from policies.limits import RUN_FACTS
 from policies.reasons import Reason
 from store.clock import monotonic
 from store.db import Connection, Database
-from store.errors import RowRefused
+from store.errors import RowRefused, Unavailable
 from store.keyring import Keyring
 from store.queue import Entry, Settlement
 from store.queue.entries import FactHeader, GapHeader, PartHeader, StateHeader
@@ -62,11 +62,19 @@ class Persister:
         self._known_until = monotonic() + _SETS_FOR_S
 
     async def persist(self, entries: Sequence[Entry]) -> Persisted:
-        """Write a batch. Raises RowRefused where a row of it will never be taken, Unavailable for an outage."""
+        """Write a batch. Raises RowRefused where a row of it will never be taken, Unavailable for an outage.
+
+        Either is `unclear` where some of the batch is or may be committed.
+        """
         done = Persisted()
         left = list(entries)
         for _ in range(_ROUNDS):
-            verdicts = await self._write(await self._prepare(left, done))
+            try:
+                verdicts = await self._write(await self._prepare(left, done))
+            except (RowRefused, Unavailable) as fault:
+                # What an earlier round committed is told to nobody, and comes again with the rest.
+                fault.unclear |= bool(done.settlements)
+                raise
             done.settlements += verdicts.settlements
             done.waiting += verdicts.waiting
             done.faulty += verdicts.faulty
@@ -118,7 +126,7 @@ class Persister:
         """Commit, as cheaply as can be where nothing of it was written before: which is nearly always so."""
         if not batch:
             return Verdicts()
-        if all(part.entry.deliveries == 1 for part in batch.parts):
+        if not any(part.entry.again for part in batch.parts):
             try:
                 return await self._commit(batch, fresh=True)
             except RowRefused as refused:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from policies.reasons import Reason
 from store.errors import RowRefused, Unavailable
 from store.logging import logger
@@ -20,7 +22,7 @@ class Written:
     waiting: list[Entry] = field(default_factory=list)
     # Left pending, to be tried again; each delivery brings them nearer to being given up.
     at_fault: list[Entry] = field(default_factory=list)
-    # Not tried, since something of ours was away.
+    # Not written, since something of ours was away; those that may have been written all the same say so.
     left: list[Entry] = field(default_factory=list)
     outage: Unavailable | None = None
 
@@ -52,9 +54,9 @@ class BatchWriter:
             done = await self._persister.persist(entries)
         except Unavailable as outage:
             written.outage = outage
-            written.left += entries
+            written.left += _marked(entries, outage)
         except RowRefused as refused:
-            await self._write_halves(entries, refused, written)
+            await self._write_halves(_marked(entries, refused), refused, written)
         else:
             await self._take(done, written)
 
@@ -90,6 +92,7 @@ class BatchWriter:
                 written.settlements.append(await self._recorded(entry))
             except Unavailable as outage:
                 written.outage = outage
+                (entry,) = _marked([entry], outage)
             else:
                 return
         written.left.append(entry)
@@ -103,3 +106,10 @@ class BatchWriter:
                 continue
         logger().error("loss_unrecorded", run_uid=entry.header.run_uid.hex(), kind=entry.type)
         return entry.settle("refused", Reason.WRITE_FAILED)
+
+
+def _marked(entries: Sequence[Entry], fault: Unavailable | RowRefused) -> Sequence[Entry]:
+    """Let entries say that they may have been written, which is no delivery more and makes nobody suspect them."""
+    if not fault.unclear:
+        return entries
+    return [msgspec.structs.replace(entry, unclear=True) for entry in entries]
