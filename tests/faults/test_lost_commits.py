@@ -1,4 +1,4 @@
-"""The answer to a writer's COMMIT is lost: the same entries are written again, and nothing counts twice or not at all."""
+"""The answer to a writer's COMMIT is lost: it writes the same entries again, and each counts exactly once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
