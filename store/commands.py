@@ -20,6 +20,7 @@ from store.services import verify as checking
 from store.services.housekeeping import BucketKeys
 from store.services.keys import COMMAND_LINE, Wanted
 from store.services.scopes import Scope
+from store.services.server_settings import suits
 from store.up import StackFault, running_stack
 from store.wiring import Services, duties_of, key_directory, make_all_keys, open_services
 
@@ -76,18 +77,21 @@ async def init_keys(said: argparse.Namespace) -> int:
 
 
 async def check_config(said: argparse.Namespace) -> int:
-    """Print the settings, then ask what they name; 1 where something does not suit."""
+    """Print the settings, then ask what they name; 1 where something does not suit. Warnings change nothing of that."""
     settings = settings_of(said)
     _print(settings.describe())
     _print(f"# the keys in {settings.keys_dir} make expiry final: keep them in no backup and no snapshot")
-    faults = key_directory(settings).faults()
+    faults, warnings = key_directory(settings).faults(), list[str]()
     if settings.database_url is not None and settings.redis_url is not None:
         async with open_services(settings) as services:
             faults += await services.queue.check()
+            postgres = await suits(services.database, settings.db_pool)
+            faults += postgres.faults
+            warnings += postgres.warnings
             async with services.database.connection() as connection:
                 faults += await migrate.schema_faults(connection) or await _lost_keys(services)
-    for fault in faults:
-        sys.stderr.write(f"custody: {fault}\n")
+    for line in (*faults, *(f"warning: {warning}" for warning in warnings)):
+        sys.stderr.write(f"custody: {line}\n")
     return _FAULTS if faults else _OK
 
 

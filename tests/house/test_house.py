@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from store.embedded import postgres, valkey
+from store.services import server_settings
 from tests.support.sources import ROOT, tracked
 
 LOCKS = ("runtime", "embedded", "dev", "browser")
@@ -115,6 +116,9 @@ def test_containers_and_embedded_servers_keep_the_same_things_out_of_their_logs(
     for name, value in postgres._SETTINGS.items():
         if name.startswith("log_") and name not in {"log_timezone", "log_checkpoints"}:
             assert given[name] == value, name
+    for name, value in {**server_settings.CONTENT, **server_settings.STATEMENTS}.items():
+        assert given[name] == postgres._SETTINGS[name] == value, name
+    assert given["max_locks_per_transaction"] == str(server_settings.LOCKS)
     here = dict(line.split(" ", 1) for line in valkey._SETTINGS.splitlines() if line and line[0] != "#")
     conf = (ROOT / "deploy" / "valkey.conf").read_text().splitlines()
     there = dict(line.split(" ", 1) for line in conf if line and line[0] != "#")

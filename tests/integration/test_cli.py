@@ -52,6 +52,12 @@ class Cli:
         return code, re.sub(r"^\d{4}-\d\d-\d\d .*\n", "", out.getvalue(), flags=re.MULTILINE), err.getvalue()
 
 
+async def set_of_database(database_url: str, name: str, value: str) -> None:
+    """Set the server otherwise for this test's database alone."""
+    database = await scalar(database_url, "SELECT current_database()")
+    await execute(database_url, f"ALTER DATABASE \"{database}\" SET {name} = '{value}'")
+
+
 @pytest.fixture
 def cli(
     tmp_path: Path, database_url: str, redis_url: str, keys_dir: Path, monkeypatch: pytest.MonkeyPatch
@@ -204,6 +210,55 @@ async def test_check_config_masks_secrets_and_finds_faults(cli: Cli, tmp_path: P
     code, _, error = await cli("check-config")
     assert code == 1
     assert "open to other users" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "good"),
+    [
+        ("log_error_verbosity", "default", "terse"),
+        ("log_parameter_max_length", "-1", "0"),
+        ("log_parameter_max_length_on_error", "64", "0"),
+    ],
+)
+async def test_check_config_finds_a_postgres_that_would_log_content(
+    cli: Cli, database_url: str, name: str, value: str, good: str
+) -> None:
+    await set_of_database(database_url, name, value)
+    code, _, error = await cli("check-config")
+    assert code == 1
+    assert error == (
+        f"custody: Postgres would write content into its log: {name} is {value} and must be {good}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "good"),
+    [
+        ("log_min_error_statement", "error", "panic"),
+        ("log_statement", "all", "none"),
+        ("log_min_duration_statement", "250", "-1"),
+    ],
+)
+async def test_check_config_warns_of_a_postgres_that_logs_statements(
+    cli: Cli, database_url: str, name: str, value: str, good: str
+) -> None:
+    await set_of_database(database_url, name, value)
+    code, _, error = await cli("check-config")
+    assert code == 0
+    assert error == (
+        f"custody: warning: Postgres writes statements into its log: {name} is {value} and should be {good}\n"
+    )
+
+
+async def test_check_config_warns_where_the_pools_take_more_connections_than_postgres_has(
+    cli: Cli, database_url: str
+) -> None:
+    most = int(await scalar(database_url, "SHOW max_connections"))
+    cli.set({"CUSTODY_DB_POOL": str(most // 7)})
+    code, _, error = await cli("check-config")
+    assert code == 0
+    assert f"custody: warning: Postgres may refuse connections: max_connections is {most}, and" in error
+    assert f"with CUSTODY_DB_POOL={most // 7} " in error
 
 
 async def test_check_config_notices_the_key_directory_of_another_store(

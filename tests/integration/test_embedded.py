@@ -13,7 +13,9 @@ import psutil
 import pytest
 import redis
 
+from store.db import Database
 from store.embedded import EmbeddedFault, Server, place, postgres, process, start_postgres, start_valkey
+from store.services import server_settings
 from tests.support.services import short_directory
 
 MARK = "the-marked-content"
@@ -95,6 +97,21 @@ async def test_postgres_logs_no_row_no_parameter_and_no_statement(directory):
         log = server.log.read_text()
     assert "strict_t_check" in log  # the failure itself is told
     assert MARK not in log
+
+
+async def test_a_postgres_with_few_locks_and_connections_is_warned_of(directory, monkeypatch):
+    few = {"max_locks_per_transaction": "64", "max_connections": "20"}
+    monkeypatch.setattr(postgres, "_SETTINGS", {**postgres._SETTINGS, **few})
+    with running(start_postgres(directory / "p", durable=False)) as server:
+        database = await Database.open(server.url, role=None, size=1)
+        fits, takes_more = [await server_settings.suits(database, pool) for pool in (2, 3)]
+        await database.close()
+    assert fits.faults == takes_more.faults == []
+    [locks] = fits.warnings
+    assert "max_locks_per_transaction is 64 and should be 256" in locks
+    assert takes_more.warnings[0] == locks
+    assert "max_connections is 20, and" in takes_more.warnings[1]
+    assert len(takes_more.warnings) == 2
 
 
 async def test_postgres_recovers_when_a_stale_pid_belongs_to_someone_else_now(directory):
