@@ -1,5 +1,6 @@
 """What several threads tell at once is told one after the other, also where one of them forks the process."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ import pytest
 from custody_toolchain.attachments import Attachments, Extraction, State, Status
 from custody_toolchain.coverage import Coverage, Page
 from custody_toolchain.delivery import Begun, Command, Commands
-from custody_toolchain.tools import Tool
+from custody_toolchain.tools import Tool, WithinItself
 from custody_toolchain.tools.lanes import Lanes
 from toolchain.tests.owned import SCHEMA, TURN, Runtime, action
 
@@ -97,6 +98,11 @@ def leave(was_good):
         os._exit(2)
 
 
+def ended(child):
+    """Wait for a forked process, and return its exit code."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def use_coverage(ledger):
     return ledger.read(Page("/a.txt", 0, 5, 0, 5)).coverage.frontier == 5
 
@@ -140,9 +146,9 @@ def test_a_process_forked_while_another_thread_is_at_work_goes_on_with_the_ledge
     child = os.fork()
     if child == 0:
         leave(lambda: use(ledger) and not half_done)
-    _, status = os.waitpid(child, 0)
+    status = ended(child)
     thread.join(10)
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert status == 0
     assert use(ledger)
 
 
@@ -163,8 +169,7 @@ def test_a_thread_that_forks_within_its_own_work_is_not_in_its_own_way():
     finally:
         if pids == [0]:
             leave(lambda: at_once(lambda: ledger.of("a1") is not None) == [True])
-    _, status = os.waitpid(pids[0], 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert ended(pids[0]) == 0
     assert at_once(lambda: ledger._lock.acquire(timeout=5)) == [True]
 
 
@@ -185,11 +190,11 @@ def test_a_forked_process_waits_for_no_action_of_a_thread_that_it_does_not_have(
     if child == 0:
         # Nobody can tell here whether what that thread had begun came to its end.
         leave(lambda: host.run(TURN, action()).answer.refusal.code == "outcome_unknown")
-    _, status = os.waitpid(child, 0)
+    status = ended(child)
     busy = host._fittings.lanes.is_busy((TURN.run, "a1"))
     goes_on.set()
     thread.join(10)
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert status == 0
     assert busy
     assert host.run(TURN, action()).replayed
 
@@ -201,6 +206,54 @@ def test_what_the_forking_thread_itself_has_under_way_stays_under_way_in_both_pr
     child = os.fork()
     if child == 0:
         leave(lambda: lanes.enter(key, object()) is not None)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert ended(child) == 0
     assert lanes.is_busy(key)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_waits_for_no_action_of_an_event_loop_that_goes_on_in_its_parent_alone():
+    runtime = Runtime()
+
+    async def main():
+        at_work, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def execute(_):
+            at_work.set()
+            await goes_on.wait()
+            return {}
+
+        host = runtime.host(Tool("quotes", 2, SCHEMA, execute=execute, repeatable=False))
+        task = asyncio.create_task(host.arun(TURN, action()))
+        await at_work.wait()
+        child = os.fork()
+        if child == 0:
+            leave(lambda: host.run(TURN, action()).answer.refusal.code == "outcome_unknown")
+        status = ended(child)
+        goes_on.set()
+        assert (await task).answer.ok
+        assert (await host.arun(TURN, action())).replayed
+        assert status == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_tool_that_forks_runs_its_own_action_in_the_forked_process_no_more_than_in_its_own():
+    runtime = Runtime()
+    executed: list[int] = []
+
+    def is_within_itself():
+        try:
+            host.run(TURN, action())
+        except WithinItself:
+            return len(executed) == 1
+        return False
+
+    async def execute(_):
+        executed.append(os.fork())
+        if executed == [0]:
+            leave(is_within_itself)
+        return {"exit": ended(executed[0])}
+
+    host = runtime.host(Tool("quotes", 2, SCHEMA, execute=execute))
+    assert asyncio.run(host.arun(TURN, action())).answer.view == {"exit": 0}

@@ -2,7 +2,7 @@
 
 import threading
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from custody_toolchain.driving import Wait, loop_here
@@ -13,18 +13,20 @@ Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class _Stay:
-    """Who is in there, until when, and on which thread."""
+    """Who is in there, until when, and on which thread; `goes_on` False: nobody in this process will ever leave."""
 
     holder: object
     left: Wait = field(default_factory=lambda: Wait(Future(), loop_here()))
     thread: int = field(default_factory=threading.get_ident)
+    goes_on: bool = True
 
 
 class Lanes(OneAtATime):
     """Keeps (run, action) busy for one holder; holders are told apart by an object of theirs.
 
     In a forked process it is busy with what the forking thread itself has under way: of the others, nobody is there
-    to leave.
+    to leave. Nor does anybody wait there for what that thread has under way on an event loop, which goes on in the
+    parent alone; busy it is all the same, since the fork may be a part of just that.
     """
 
     def __init__(self) -> None:
@@ -34,8 +36,9 @@ class Lanes(OneAtATime):
     def enter(self, key: Key, holder: object) -> Wait | None:
         """Enter; or, while another is in there, return the wait until it has left."""
         with self._lock:
-            if key in self._busy:
-                return self._busy[key].left
+            stay = self._busy.get(key)
+            if stay is not None and stay.goes_on:
+                return stay.left
             self._busy[key] = _Stay(holder)
             return None
 
@@ -54,4 +57,5 @@ class Lanes(OneAtATime):
 
     def _forked(self) -> None:
         here = threading.get_ident()
-        self._busy = {key: stay for key, stay in self._busy.items() if stay.thread == here}
+        mine = {key: stay for key, stay in self._busy.items() if stay.thread == here}
+        self._busy = {key: replace(stay, goes_on=stay.left.loop is None) for key, stay in mine.items()}
