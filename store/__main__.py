@@ -143,8 +143,16 @@ def _add_keys(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
     create.add_argument("--clearance", action="append", default=[], help="a tag of sources that it may read")
     listed = _command(actions, "list", commands.list_keys, "list keys, newest first")
     listed.add_argument("--scope", help="only those of this scope")
-    revoke = _command(actions, "revoke", commands.revoke_key, "end a key")
-    revoke.add_argument("key_id", help="the id in the middle of the key")
+    for name, act, text in (
+        (
+            "rotate",
+            commands.rotate_key,
+            "give a key a second secret, shown only now; of two, the older one ends",
+        ),
+        ("retire", commands.retire_secret, "end the older of a key's two secrets"),
+        ("revoke", commands.revoke_key, "end a key"),
+    ):
+        _command(actions, name, act, text).add_argument("key_id", help="the id in the middle of the key")
 
 
 def _add_keys_at_rest(commanded: "Subparsers[argparse.ArgumentParser]") -> None:

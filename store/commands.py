@@ -163,6 +163,22 @@ async def list_keys(said: argparse.Namespace) -> int:
     return _OK
 
 
+async def rotate_key(said: argparse.Namespace) -> int:
+    """Give a key a second secret and show it; the one before it stays good until it is retired."""
+    async with opened(said) as services:
+        made = await services.keys.rotate(said.key_id, None)
+    _print(made.text)
+    return _OK
+
+
+async def retire_secret(said: argparse.Namespace) -> int:
+    """End the older of two secrets; with one this changes nothing."""
+    async with opened(said) as services:
+        row = await services.keys.retire(said.key_id, None)
+    _print(f"{row.key_id} has one secret")
+    return _OK
+
+
 async def revoke_key(said: argparse.Namespace) -> int:
     """End a key."""
     async with opened(said) as services:

@@ -15,6 +15,7 @@ from store import logging
 from store.__main__ import main
 from store.db import DUTIES_ROLE, Database
 from store.services import rewrapping
+from tests.support.api import Api, running, settings_for
 from tests.support.duties import execute, keyring_of, new_scope, scalar
 from tests.support.exporting import LOG, published
 from tests.support.log import go_back, grow
@@ -105,6 +106,37 @@ async def test_scopes_and_keys_from_the_making_to_the_end(
     assert await scalar(database_url, "SELECT array_agg(action ORDER BY at) FROM operator_actions") == [
         "scope_created", "key_created", "key_revoked"
     ]  # fmt: skip
+
+
+async def test_a_rotated_key_has_two_secrets_until_the_older_is_retired(
+    cli: Cli, database_url: str, redis_url: str, keys_dir: Path
+) -> None:
+    await cli("scopes", "create", "team-a")
+    # Over HTTP nobody but its holder could rotate it: whoever does learns its secret.
+    first = (await cli("keys", "create", "reviewer", "--scope", "team-a"))[1].strip()
+    key_id = first.split("_")[2]
+
+    code, second, error = await cli("keys", "rotate", key_id)
+    assert (code, error, second.startswith(f"ck_reviewer_{key_id}_")) == (0, "", True)
+    texts = (first, second.strip())
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        assert [await answer(api, text) for text in texts] == [200, 200]
+    assert (await cli("keys", "retire", key_id))[0] == 0
+    async with running(settings_for(database_url, redis_url, keys_dir)) as api:
+        assert [await answer(api, text) for text in texts] == [401, 200]
+
+    assert await scalar(
+        database_url,
+        "SELECT array_agg(action || ' ' || key_id ORDER BY at) FROM operator_actions WHERE target = $1",
+        key_id,
+    ) == ["key_created command-line", "key_rotated command-line", "secret_retired command-line"]
+    await cli("keys", "revoke", key_id)
+    assert (await cli("keys", "rotate", key_id))[::2] == (1, "custody: the key is revoked\n")
+    assert (await cli("keys", "rotate", "0" * 16))[0] == 1
+
+
+async def answer(api: Api, text: str) -> int:
+    return (await api.client.get("/v1/runs", headers={"Authorization": f"Bearer {text}"})).status_code
 
 
 async def test_a_policy_is_shown_and_put(cli: Cli, tmp_path: Path) -> None:
