@@ -20,7 +20,7 @@ WORDS = set(re.findall(r"`([a-z_]+)`", TEXT))
 # Tables that grow with captures: an index on one of them is worth making before `migrate` does.
 LARGE = r"CREATE INDEX IF NOT EXISTS \w+ ON (parts|runs|gaps)\b"
 # Names of ours that are no metrics.
-ROLES = {"custody_service", "custody_duties", "custody_service_login", "custody_duties_login"}
+ROLES = {f"custody_{name}" for name in ("owner", "service", "duties", "service_login", "duties_login")}
 
 
 def test_the_indexes_that_can_be_made_before_an_upgrade_are_all_named():
@@ -111,3 +111,16 @@ def test_the_rules_for_prometheus_know_the_duties_and_the_bounds():
     usual = {setting.field: setting.default for setting in SETTINGS}
     assert f"> 0.8 * {usual['shard_parts']}" in rules["CustodyQueueFills"]
     assert f"> 0.8 * {usual['shard_notes']}" in rules["CustodyNotesFill"]
+
+
+def test_servers_of_ones_own_are_told_what_the_containers_are():
+    flags = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["postgres"]["command"][1:]
+    asked = [flag.removeprefix("-c") for flag in flags]
+    conf = (ROOT / "deploy" / "valkey.conf").read_text().splitlines()
+    # Where its data are, and who may reach it, is everybody's own.
+    asked += [
+        line for line in conf if line and not line.startswith(("#", "dir ", "maxmemory ", "protected-mode "))
+    ]
+    assert "max_locks_per_transaction=256" in asked
+    assert "stream-node-max-entries 1" in asked
+    assert [setting for setting in asked if f"`{setting}" not in TEXT] == []
