@@ -387,6 +387,70 @@ def test_an_id_that_comes_back_at_its_path_after_another_is_a_new_file():
     assert ledger.read(page(0, 100, path="/a", version=OLD)).coverage.whole
 
 
+def moved_over(ledger):
+    """Read half of a file and half of another, and find the first at the path of the second."""
+    ledger.read(page(0, 100, path="/a.tmp", version=OLD))
+    ledger.read(page(0, 100, path="/a", version=NEW))
+    return ledger.read(page(0, 100, path="/a", version=OLD))
+
+
+def test_a_known_file_that_is_moved_over_another_is_a_change_at_that_path_and_keeps_what_was_read_of_it():
+    ledger = Coverage("run-1")
+    there = moved_over(ledger)
+    assert there.deviations == (Deviation.CHANGED, Deviation.REPEATED)
+    assert (there.coverage.frontier, there.coverage.pages, there.coverage.one_version) == (100, 2, True)
+    rest = ledger.read(page(100, 100, path="/a", of=200, version=OLD))
+    assert rest.deviations == ()
+    assert rest.coverage.whole
+    assert len(ledger.files) == 2
+
+
+def test_an_id_that_comes_back_at_the_path_that_a_known_file_took_is_a_new_file():
+    ledger = Coverage("run-1")
+    moved_over(ledger)
+    rest = ledger.read(page(100, 100, path="/a", of=200, version=NEW))
+    assert rest.deviations == (Deviation.CHANGED, Deviation.STARTED_IN_THE_MIDDLE)
+    assert (rest.coverage.whole, rest.coverage.ranges) == (False, ((100, 200),))
+    assert [known.ranges for known in ledger.files] == [((0, 100),), ((0, 100),), ((100, 200),)]
+
+
+def test_an_id_is_new_at_each_path_from_which_its_file_is_gone():
+    ledger = Coverage("run-1")
+    for path in ("/a", "/b"):
+        ledger.read(page(0, 100, path=path, version=OLD))
+    for path in ("/a", "/b"):
+        ledger.read(page(0, 100, path=path, version=NEW))
+    for path in ("/a", "/b"):
+        rest = ledger.read(page(100, 100, path=path, of=200, version=OLD))
+        assert Deviation.CHANGED in rest.deviations
+        assert not rest.coverage.whole
+
+
+def test_what_a_tool_had_named_at_a_path_is_no_invention_for_the_known_file_that_took_it():
+    ledger = Coverage("run-1")
+    ledger.read(page(0, 200, path="/a", of=200, version=OLD))
+    ledger.read(page(0, 70, path="/b", version=NEW))
+    ledger.offer("/c", 80)
+    taken = ledger.read(page(70, 10, path="/b", version=OLD))
+    assert taken.deviations == (Deviation.CHANGED, Deviation.REPEATED)
+    assert taken.expected == 70
+    # Nobody knows that another file was there.
+    assert ledger.read(page(80, 10, path="/c", version=OLD)).deviations == (Deviation.REPEATED,)
+
+
+def test_a_file_whose_path_a_known_one_took_has_a_name_of_its_own():
+    facts: list[CoverageFact] = []
+    ledger = Coverage("run-1", report=facts.append)  # type: ignore[arg-type] # only these come
+    moved_over(ledger)
+    ledger.read(page(0, 100, path="/a", version=Version(size=200, id="8:3")))
+    ledger.read(page(100, 100, path="/b", of=200, version=NEW))
+    names = [fact.file for fact in facts]
+    assert names[1] == names[3] == file_id("run-1", "/a")
+    assert names[0] == names[2] == file_id("run-1", "/a.tmp")
+    assert names[4] == file_id("run-1", "/a", NEW.id)
+    assert len({known.file for known in ledger.files}) == 3
+
+
 def test_the_files_that_one_path_led_to_have_names_of_their_own():
     facts: list[CoverageFact] = []
     ledger = Coverage("run-1", report=facts.append)  # type: ignore[arg-type] # only these come

@@ -59,29 +59,36 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class _File:
-    """What is known of one file; `before` is the one to which its path led until now."""
+    """What is known of one file."""
 
-    def __init__(self, name: str, most_ranges: int, before: "_File | None" = None) -> None:
+    def __init__(self, name: str, most_ranges: int) -> None:
         self.name = name
-        self.replaces = before is not None
-        # The path at which another file was found later.
-        self.gone_from: str | None = None
+        # Whether its next page is the first at a path that led to another file until then.
+        self.replaces = False
+        # The paths at which another file was found later.
+        self.gone_from: set[str] = set()
         self.seen = Intervals(most_ranges)
         self.version = Version()
         self.end: int | None = None
         self.one_version = True
         self.pages = 0
-        # Who goes on at its path does what the tool had said.
-        self.expected: int | None = before.expected if before is not None else None
+        self.expected: int | None = None
         # Which offsets a tool told, oldest first; 0 needs no telling.
-        self.told: dict[int, None] = dict(before.told) if before is not None else {}
+        self.told: dict[int, None] = {}
         self.deviations: dict[Deviation, None] = {}
+
+    def follow(self, before: "_File", *, replaces: bool) -> None:
+        """Be the file to which the path of another leads now: who goes on there does what the tool had said."""
+        self.replaces = replaces
+        self.expected = before.expected
+        for offset in before.told:
+            self.tell(offset)
 
     def take(self, page: Page) -> tuple[Deviation, ...]:
         """Count one page, and say what was odd about it."""
         end = self._end_with(page)
         odd = self._changes(page, end)
-        if (odd or self.replaces) and page.offset == 0:
+        if (odd or (self.replaces and not self.pages)) and page.offset == 0:
             # The new version is read from its beginning: nothing of the old one counts any more.
             self._begin_again()
             end = self._end_with(page)
@@ -262,11 +269,14 @@ class Coverage(OneAtATime):
         """Find the file: by its id where one is told, else by its path."""
         path, same = normalised(page.path), page.version.id
         known = self._by_id.get(same) if same is not None else None
-        if known is not None and known.gone_from != path:
+        before = self._by_path.get(path)
+        if known is not None and path not in known.gone_from:
+            if before is not None and before is not known:
+                known.follow(before, replaces=before.is_not(same))
+                self._displace(before, path, name)
             if path in self._by_path or len(self._by_path) < self._most_files:
                 self._by_path[path] = known
             return known
-        before = self._by_path.get(path)
         known = self._new(path, name, before) if before is None or before.is_not(same) else before
         if same is not None and self._by_path.get(path) is known:
             self._by_id[same] = known
@@ -274,11 +284,10 @@ class Coverage(OneAtATime):
 
     def _new(self, path: str, name: str | None, before: _File | None = None) -> _File:
         """Begin a file; the one to which the path led before is from now on known by its id alone."""
-        known = _File(name or file_id(self._run, path), self._most_ranges, before)
+        known = _File(name or file_id(self._run, path), self._most_ranges)
         if before is not None:
-            before.gone_from = path
-            if before.name == known.name:
-                before.name = file_id(self._run, path, before.version.id)
+            known.follow(before, replaces=True)
+            self._displace(before, path, name)
             del self._by_path[path]
         if self._has_room():
             self._files.append(known)
@@ -287,6 +296,12 @@ class Coverage(OneAtATime):
             # Its pages are answered for one by one, and never add up to a whole file of several.
             self.files_dropped += 1
         return known
+
+    def _displace(self, before: _File, path: str, name: str | None) -> None:
+        """Note that a path leads to this file no more: if its id comes back there, that is another file's."""
+        before.gone_from.add(path)
+        if before.name == (name or file_id(self._run, path)):
+            before.name = file_id(self._run, path, before.version.id)
 
     def _has_room(self) -> bool:
         """Say whether there is room for one more file; one to which no path leads any more makes room."""
