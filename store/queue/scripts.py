@@ -13,10 +13,14 @@ _SHARED: Final = (_FILES / "shared.lua").read_text("utf-8")
 
 
 class Script:
-    """One script. A server that was restarted or flushed has forgotten it and is told again."""
+    """One script. A server that was restarted or flushed has forgotten it and is told again.
 
-    def __init__(self, name: str) -> None:
-        self.text = _SHARED + (_FILES / f"{name}.lua").read_text("utf-8")
+    One that runs `when_full` is not refused for want of memory, so that it may take no more of it than a few fields.
+    """
+
+    def __init__(self, name: str, *, when_full: bool = False) -> None:
+        text = _SHARED + (_FILES / f"{name}.lua").read_text("utf-8")
+        self.text = f"#!lua flags=allow-oom\n{text}" if when_full else text
         self.digest = sha1(self.text.encode()).hexdigest()  # noqa: S324 - Redis names scripts so
 
     async def run(self, client: Redis, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
@@ -59,7 +63,8 @@ LEAVE: Final = Script("leave")
 ALONE: Final = Script("alone")
 OPEN: Final = Script("open")
 VIEW: Final = Script("view")
-NARROW: Final = Script("narrow")
+# No run must go on taking content because the server has no room for the word that ends it.
+NARROW: Final = Script("narrow", when_full=True)
 CLOSE: Final = Script("close")
 FORGET: Final = Script("forget")
 RECOUNT: Final = Script("recount")

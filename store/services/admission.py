@@ -23,7 +23,8 @@ from store.errors import Refused, Unavailable
 from store.ids import ScopeId
 from store.queue import RunKey
 from store.services.disk import Disk
-from store.services.runs import RunBook, RunFacts
+from store.services.run_facts import RunFacts
+from store.services.runs import RunBook
 from store.services.said import PartSaid
 from store.services.scopes import Scope, ScopeBook
 from store.services.sources import SourceBook

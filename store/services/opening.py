@@ -27,10 +27,15 @@ class Held:
 async def held_of(connection: Connection, scope: UUID, row: RunRow) -> Held:
     """Read it, with the row's own transaction."""
     taken = await runs.captured(connection, scope, row.run_uid)
+    return Held(taken, await announced_of(connection, scope, row))
+
+
+async def announced_of(connection: Connection, scope: UUID, row: RunRow) -> Mapping[str, int]:
+    """Read the last numbers that a closing announced; none where the run is not closing."""
     if row.state is not RunState.CLOSING:
-        return Held(taken)
+        return {}
     named = await sessions.of_run(connection, scope, row.run_uid)
-    return Held(taken, {session: last for session, last in named.items() if last is not None})
+    return {session: last for session, last in named.items() if last is not None}
 
 
 def belonging_of(row: RunRow) -> Belonging:
@@ -69,6 +74,11 @@ class RunOpening:
             closing_until=until,
             announced=held.announced,
         )
+
+    async def close(self, key: RunKey, row: RunRow, announced: Mapping[str, int]) -> None:
+        """Tell the queue that a run is closing, if it is, and what may still come."""
+        if row.state is RunState.CLOSING and row.closing_at is not None:
+            await self.queue.close_run(key, announced, row.closing_at + self.closing)
 
     def _bytes_of(self, taken: Sequence[CapturedPart]) -> int:
         lookup = self.keyring.token_key("lookup")

@@ -7,19 +7,28 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 from uuid import UUID
 
+from policies.kinds import RunState
 from policies.reasons import Reason
-from policies.revocation import Binding
 from store import clock, tickets
 from store.db import Connection, Database
 from store.errors import Unavailable
 from store.ids import RunUid, ScopeId, new_id
 from store.keyring import Keyring
 from store.logging import logger
-from store.queue import Belonging, Queue, RunKey
-from store.services.declaring import Declaration, declared, narrowed, owned, queue_state, refusal, source_set
+from store.queue import Queue, RunKey
+from store.services.declaring import (
+    Declaration,
+    declared,
+    narrowed,
+    owned,
+    queue_state,
+    refusal,
+    source_set,
+)
 from store.services.keys import Caller
 from store.services.last_known import PATIENCE_S, LastKnown
-from store.services.opening import Held, RunOpening, belonging_of, held_of
+from store.services.opening import Held, RunOpening, announced_of, held_of
+from store.services.run_facts import RunFacts, facts_of, facts_told, narrower
 from store.services.scopes import Scope, ScopeBook, scope_from
 from store.services.together import Together
 from store.tables import runs, scopes, source_sets
@@ -42,23 +51,6 @@ class KeyOfScope(Protocol):
     def key_id(self) -> str:
         """The key."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class RunFacts:
-    """A run as a guard sees it; `state` is `open`, `closing`, or the reason why it takes no more parts."""
-
-    run_uid: RunUid
-    state: str
-    retain_until: datetime
-    sources: frozenset[Binding]
-    # None while Postgres is away and this process never saw the row.
-    owner_key: str | None
-    shared: bool
-
-    def speaks(self, key_id: str) -> bool | None:
-        """Say whether this key may speak for the run; None where that cannot be told now."""
-        return None if self.owner_key is None else self.shared or self.owner_key == key_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +89,10 @@ class RunBook:
         self._views: LastKnown[RunKey, RunFacts] = LastKnown(
             self._read_view, age_s=view_age.total_seconds(), size=_REMEMBERED
         )
-        self._together: Together[RunKey, RunRow | None] = Together(
+        self._together: Together[RunKey, RunFacts | None] = Together(
             self._read_rows, most=_MOST_TOGETHER, lanes=_LANES
         )
-        self._rows: LastKnown[RunKey, RunRow] = LastKnown(
+        self._rows: LastKnown[RunKey, RunFacts] = LastKnown(
             self._together.ask, age_s=_ROW_AGE_S, grace_s=_for_good, size=_REMEMBERED
         )
         self._away_until = float("-inf")
@@ -146,7 +138,7 @@ class RunBook:
         # Nothing is taken for a run past its retention, not even a gap: Redis need not hold it.
         if queue_state(row) != Reason.RETENTION_EXPIRED:
             await self._opening.open(key, scope, row, held)
-        return _facts_of(row)
+        return facts_of(row)
 
     async def recordable(self, who: KeyOfScope, key: RunKey) -> UUID | None:
         """Return the run's uid if this key may leave a gap in it; Unavailable where that cannot be told now."""
@@ -200,13 +192,7 @@ class RunBook:
                     retain_until=row.standing.retain_until,
                 )
         except Unavailable as outage:
-            logger().warning(
-                "queue_not_told",
-                reason=outage.reason.value,
-                cause=outage.cause,
-                scope_id=scope.scope_id,
-                run_uid=row.run_uid,
-            )
+            _log_not_told(outage, scope.scope_id, row.run_uid)
             return False
         return True
 
@@ -231,17 +217,31 @@ class RunBook:
         view = await self._queue.run_view(key)
         if view is None:
             return await self._reopen(key)
-        belongs = _narrower(await self._known_row(key), view.belonging)
-        return RunFacts(
-            run_uid=RunUid(view.run_uid),
-            state=view.state,
-            retain_until=view.retain_until,
-            sources=frozenset() if belongs is None else belongs.sources,
-            owner_key=None if belongs is None else belongs.owner_key,
-            shared=belongs is not None and belongs.shared,
-        )
+        told, row = facts_told(view), await self._known_row(key)
+        if row is None:
+            return told
+        facts = narrower(row, told)
+        if facts.state != told.state or facts.retain_until < told.retain_until:
+            await self._tell_again(key, facts)
+        return facts
 
-    async def _known_row(self, key: RunKey) -> RunRow | None:
+    async def _tell_again(self, key: RunKey, facts: RunFacts) -> None:
+        """Say what the queue has missed; while it cannot be told, it holds here all the same."""
+        try:
+            if facts.state == RunState.CLOSING:
+                await self._tell_closing(key)
+            await self._queue.narrow_run(key, state=facts.state, retain_until=facts.retain_until)
+        except Unavailable as outage:
+            _log_not_told(outage, key.scope, facts.run_uid)
+
+    async def _tell_closing(self, key: RunKey) -> None:
+        async with self._database.connection() as connection:
+            row = await runs.by_name(connection, key.scope, key.run)
+            announced = {} if row is None else await announced_of(connection, key.scope, row)
+        if row is not None:
+            await self._opening.close(key, row, announced)
+
+    async def _known_row(self, key: RunKey) -> RunFacts | None:
         """Return the row, the last known or None where Postgres is away: declared runs go on, on what tickets say."""
         if clock.monotonic() < self._away_until:
             return self._rows.last(key)
@@ -252,9 +252,10 @@ class RunBook:
             self._away_until = clock.monotonic() + _RETRY_S
             return self._rows.last(key)
 
-    async def _read_rows(self, keys: Sequence[RunKey]) -> Sequence[RunRow | None]:
+    async def _read_rows(self, keys: Sequence[RunKey]) -> Sequence[RunFacts | None]:
         async with self._database.connection() as connection:
-            return await runs.by_names(connection, [(key.scope, key.run) for key in keys])
+            rows = await runs.by_names(connection, [(key.scope, key.run) for key in keys])
+        return [None if row is None else facts_of(row) for row in rows]
 
 
 async def _scope(connection: Connection, scope_id: ScopeId) -> Scope:
@@ -270,26 +271,11 @@ async def _put_sources(connection: Connection, scope: ScopeId, row: RunRow) -> N
         await source_sets.put(connection, [found])
 
 
-def _facts_of(row: RunRow) -> RunFacts:
-    return RunFacts(
-        run_uid=row.run_uid,
-        state=queue_state(row),
-        retain_until=row.standing.retain_until,
-        sources=row.sources,
-        owner_key=row.owner_key,
-        shared=row.shared,
-    )
-
-
-def _for_good(_: RunRow) -> float:
+def _for_good(_: RunFacts) -> float:
     return float("inf")
 
 
-def _narrower(row: RunRow | None, told: Belonging | None) -> Belonging | None:
-    """Return what both leave: the queue can have missed a word, and while Postgres is away the row is an old one."""
-    if row is None:
-        return told
-    mine = belonging_of(row)
-    if told is None:
-        return mine
-    return Belonging(mine.owner_key, mine.shared and told.shared, mine.sources | told.sources)
+def _log_not_told(outage: Unavailable, scope: UUID, run_uid: RunUid) -> None:
+    logger().warning(
+        "queue_not_told", reason=outage.reason.value, cause=outage.cause, scope_id=scope, run_uid=run_uid
+    )

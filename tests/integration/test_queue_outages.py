@@ -154,6 +154,21 @@ async def test_a_full_server_refuses_newcomers_whole_and_lets_writers_go_on(redi
         assert await queue.recount(0) == 0
 
 
+async def test_a_full_server_still_hears_that_a_run_is_narrowed(redis_url: str) -> None:
+    key = new_key()
+    async with queue_at(redis_url) as queue:
+        await open_run(queue, key)
+        client = queue._links.calls
+        before = (await client.config_get("maxmemory"))["maxmemory"]
+        await client.config_set("maxmemory", 1)
+        try:
+            await queue.narrow_run(key, state="content_opt_out")
+        finally:
+            await client.config_set("maxmemory", before)
+        (answer,) = await queue.append([part(key, "x1")])
+        assert answer.reason is Reason.CONTENT_OPT_OUT
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "said"),
     [

@@ -1,6 +1,7 @@
 """A run's hash on a real Valkey: made once, only ever narrowed, rebuilt from what the stream holds."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -11,6 +12,7 @@ from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from policies.reasons import Reason
 from policies.revocation import Binding
 from store.queue import Belonging, Queue, RunKey
+from store.services.run_facts import facts_told, narrower
 from tests.support.queue_frames import FAR, RUN_UID, fields_of, gap, keys_in, new_key, open_run, part, state
 
 pytestmark = pytest.mark.asyncio
@@ -101,10 +103,15 @@ async def test_limits_follow_a_newer_policy_and_never_an_older_one(queue: Queue)
 async def test_a_run_only_ever_becomes_narrower(queue: Queue, was: str, told: str, becomes: str) -> None:
     key = new_key()
     await open_run(queue, key, state=was)
+    before = await queue.run_view(key)
     await queue.narrow_run(key, state=told)
     view = await queue.run_view(key)
+    assert before is not None
     assert view is not None
     assert view.state == becomes
+    # Guards, who also see the row, order states as the queue does.
+    known = facts_told(before)
+    assert narrower(replace(known, state=told, owner_key="owner"), known).state == becomes
 
 
 async def test_retention_is_only_ever_shortened(queue: Queue) -> None:

@@ -41,7 +41,8 @@ from store.services.reads_open import ReadsOpen
 from store.services.receipt_view import ReceiptView
 from store.services.reconcile import Reconcile
 from store.services.restore import Restore
-from store.services.runs import Admission, RunFacts
+from store.services.run_facts import RunFacts
+from store.services.runs import Admission
 from store.services.said import PartSaid
 from store.services.sequencing import Sequencer
 from store.services.standing import Duties

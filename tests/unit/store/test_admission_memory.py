@@ -11,7 +11,7 @@ from policies.limits import RunLimits, ScopeLimits
 from store.ids import RunUid, ScopeId
 from store.services import admission
 from store.services.admission import Admission, Sending
-from store.services.runs import RunFacts
+from store.services.run_facts import RunFacts
 from store.tickets import Ticket
 
 WHO = Sending("a" * 16, ScopeId(uuid4()))
