@@ -164,3 +164,13 @@ async def test_a_run_on_which_row_and_queue_agree_costs_no_word(
         said.clear()
         await at.put(b"one", exchange=f"x-{len(wish)}")
         assert said == [], wish
+
+
+async def test_a_run_remembered_from_row_and_queue_is_remembered_once(at: Capturing):
+    await at.declare("run-2", sources=[{"source": "doc-7"}])
+    book = at.api.services.runs
+
+    view = await book.view(key_of(at))
+
+    assert view is not None
+    assert view is book._rows.last(key_of(at))
