@@ -2,6 +2,10 @@
 
 Fails closed: once a bound is reached the next one is refused. Waiting bytes are sealed bytes (what the queue
 holds); captured bytes are exact bytes (what the run's limit is about).
+
+The service asks `admit_disk` only. What may wait is decided where it is counted, by `store/queue/lua/append.lua`:
+`admit_part`, `admit_note` and `admit_fact` are what that script is held to, on any amounts and limits by
+`tests/integration/test_queue_capacity.py`, and in any order of calls by `tests/integration/test_queue_model.py`.
 """
 
 from dataclasses import dataclass

@@ -20,12 +20,12 @@ from store.api.direct import DIRECT
 from store.api.guards import (
     Admitted,
     Reporting,
-    admit_flush,
-    admit_gaps,
-    admit_note,
-    admit_part,
     admitted,
     flush_refused,
+    guard_flush,
+    guard_gaps,
+    guard_note,
+    guard_part,
     numbers_of,
     part_admitted,
     refused,
@@ -87,7 +87,7 @@ class Losses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @put(
     "/v1/runs/{run:str}/exchanges/{exchange:str}/attempts/{attempt:str}/parts/{kind:str}",
-    guards=[admit_part],
+    guards=[guard_part],
     operation_id="putPart",
     summary="Capture one part",
     opt={CAPTURES: True, DIRECT: True, OPERATION: capture_schema.PUT_PART},
@@ -111,7 +111,7 @@ async def put_part(request: AnyRequest) -> Response[ReceiptView]:
 
 @post(
     "/v1/runs/{run:str}/frames",
-    guards=[admit_flush],
+    guards=[guard_flush],
     operation_id="postFrames",
     summary="Capture one flush of frames",
     opt={CAPTURES: True, DIRECT: True, OPERATION: capture_schema.POST_FRAMES},
@@ -142,7 +142,7 @@ async def post_frames(request: AnyRequest) -> Response[bytes]:
 
 @put(
     "/v1/runs/{run:str}/exchanges/{exchange:str}/attempts/{attempt:str}",
-    guards=[admit_note],
+    guards=[guard_note],
     operation_id="putAttempt",
     summary="Say what became of an attempt",
     opt={CAPTURES: True, DIRECT: True, OPERATION: capture_schema.PUT_ATTEMPT},
@@ -162,7 +162,7 @@ async def put_attempt(request: AnyRequest) -> Response[NoteView]:
 
 @post(
     "/v1/runs/{run:str}/gaps",
-    guards=[admit_gaps],
+    guards=[guard_gaps],
     operation_id="postGaps",
     summary="Report what the runtime lost",
     opt={CAPTURES: True, DIRECT: True, OPERATION: capture_schema.POST_GAPS},
@@ -181,7 +181,7 @@ async def post_gaps(request: AnyRequest) -> Response[Notes]:
 
 @post(
     "/v1/runs/{run:str}/facts",
-    guards=[admit_note],
+    guards=[guard_note],
     operation_id="postFacts",
     summary="Report facts of the runtime's toolchain",
     opt={CAPTURES: True, DIRECT: True, OPERATION: capture_schema.POST_FACTS},

@@ -69,7 +69,7 @@ def reporting(connection: Connection) -> Reporting:
     return found
 
 
-async def admit_part(connection: Connection, _: BaseRouteHandler) -> None:
+async def guard_part(connection: Connection, _: BaseRouteHandler) -> None:
     """Decide on one part from its headers; a refusal is answered with a receipt."""
     opened, headers, who = await _introduced(connection)
     path = connection.path_params
@@ -87,7 +87,7 @@ async def admit_part(connection: Connection, _: BaseRouteHandler) -> None:
     _put(connection, _PART, said)
 
 
-async def admit_flush(connection: Connection, _: BaseRouteHandler) -> None:
+async def guard_flush(connection: Connection, _: BaseRouteHandler) -> None:
     """Decide on a whole flush from the request's headers; refused unread, its numbers become a gap range."""
     opened, headers, who = await _introduced(connection)
     key = RunKey(who.scope_id, caller_id(connection.path_params["run"]))
@@ -108,7 +108,7 @@ async def admit_flush(connection: Connection, _: BaseRouteHandler) -> None:
     _put(connection, _ADMITTED, Admitted(opened, headers, sender, declared_bytes))
 
 
-async def admit_note(connection: Connection, _: BaseRouteHandler) -> None:
+async def guard_note(connection: Connection, _: BaseRouteHandler) -> None:
     """Decide on an attempt's state: the run must be open to its sender; the body is small and has no content."""
     opened, headers, who = await _introduced(connection)
     run = caller_id(connection.path_params["run"])
@@ -120,7 +120,7 @@ async def admit_note(connection: Connection, _: BaseRouteHandler) -> None:
     _put(connection, _ADMITTED, Admitted(opened, headers, sender, declared_bytes))
 
 
-async def admit_gaps(connection: Connection, _: BaseRouteHandler) -> None:
+async def guard_gaps(connection: Connection, _: BaseRouteHandler) -> None:
     """Decide on a report of losses: taken until the run's retention ends, also when it is closed or refused."""
     opened, headers, who = await _introduced(connection)
     run = caller_id(connection.path_params["run"])

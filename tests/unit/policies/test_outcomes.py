@@ -1,64 +1,11 @@
 """Every observation ends in exactly one outcome, and what nobody told is found by counting."""
 
-from itertools import permutations, product
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.kinds import Capture, SaidBy
-from policies.outcomes import UNACCOUNTED, Account, Report, complete, reconcile, settle, supersedes
-from policies.reasons import CLIENT_REASONS, OUTCOMES, Reason
+from policies.outcomes import Account, complete, reconcile
 from policies.sequences import SequenceSet
-
-STORED = Report(Capture.STORED, SaidBy.STORE)
-QUEUED = Report(Capture.QUEUED, SaidBy.STORE)
-REFUSED = Report(Capture.NOT_CAPTURED, SaidBy.STORE, Reason.CAPACITY_EXCEEDED)
-REFUSED_TOO = Report(Capture.NOT_CAPTURED, SaidBy.STORE, Reason.SOURCE_REVOKED)
-SAID = Report(Capture.NOT_CAPTURED, SaidBy.CLIENT, Reason.CLIENT_TRANSPORT)
-SAID_TOO = Report(Capture.NOT_CAPTURED, SaidBy.CLIENT, Reason.CLIENT_SHUTDOWN)
-STRONGEST_FIRST = (STORED, QUEUED, REFUSED, SAID, UNACCOUNTED)
-
-
-@pytest.mark.parametrize("size", range(1, 6))
-def test_the_strongest_report_stands_however_they_come(size: int):
-    for reports in permutations(STRONGEST_FIRST, size):
-        assert settle(reports) == min(reports, key=STRONGEST_FIRST.index)
-
-
-def test_nobody_said_anything():
-    assert settle([]) is None
-
-
-def test_of_equals_the_first_stays():
-    assert settle([REFUSED, REFUSED_TOO]) == REFUSED
-    assert settle([SAID_TOO, UNACCOUNTED, SAID]) == SAID_TOO
-    assert settle([STORED, STORED]) == STORED
-
-
-@pytest.mark.parametrize(("later", "earlier"), list(product(STRONGEST_FIRST, repeat=2)))
-def test_only_a_stronger_report_supersedes(later: Report, earlier: Report):
-    stronger = STRONGEST_FIRST.index(later) < STRONGEST_FIRST.index(earlier)
-    assert supersedes(later, earlier) is stronger
-
-
-@pytest.mark.parametrize(("capture", "said_by"), list(product(Capture, SaidBy)))
-def test_who_may_say_what(capture: Capture, said_by: SaidBy):
-    sayable: frozenset[Reason | None]
-    if capture is Capture.NOT_CAPTURED:
-        sayable = {
-            SaidBy.STORE: frozenset(OUTCOMES - {Reason.UNACCOUNTED}),
-            SaidBy.CLIENT: frozenset(CLIENT_REASONS),
-            SaidBy.COUNT: frozenset({Reason.UNACCOUNTED}),
-        }[said_by]
-    else:
-        sayable = frozenset({None} if said_by is SaidBy.STORE else ())
-    for reason in (None, *Reason):
-        if reason in sayable:
-            assert Report(capture, said_by, reason).reason is reason
-        else:
-            with pytest.raises(ValueError, match=r"reason|only the store"):
-                Report(capture, said_by, reason)
 
 
 def numbers(text: str) -> SequenceSet:
@@ -146,15 +93,5 @@ def test_every_number_is_in_exactly_one_account(
     assert sum(sequences.count for sequences in four) == observed
     assert four[0].union(*four[1:]) == SequenceSet.up_to(observed)
     for number in range(1, observed + 1):
-        reports = [
-            report
-            for report, sequences in ((STORED, stored), (REFUSED, refused), (SAID, said))
-            if number in sequences
-        ]
-        outcome = settle([*reports, UNACCOUNTED])
-        assert [number in sequences for sequences in four].index(True) == [
-            STORED,
-            REFUSED,
-            SAID,
-            UNACCOUNTED,
-        ].index(outcome or UNACCOUNTED)
+        strongest = [number in stored, number in refused, number in said, True].index(True)
+        assert [number in sequences for sequences in four].index(True) == strongest
