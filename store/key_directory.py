@@ -78,7 +78,8 @@ class FileKeyDirectory:
         paths = [place / _checked(name) for place in self._prepared(role, anew=False)]
         with _reported(), key_files.begun(paths, secret) as written:
             # Every copy is on its disk by now: none is found to be full, or read only, when one has the name already.
-            made = key_files.took_name(written[0], paths[0])
+            # One that only the copy has is taken too: another in the first would be read in its place.
+            made = not any(path.exists() for path in paths) and key_files.took_name(written[0], paths[0])
             if made:
                 for temporary, path in zip(written[1:], paths[1:], strict=True):
                     key_files.took_name(temporary, path)

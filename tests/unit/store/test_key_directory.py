@@ -88,6 +88,14 @@ def test_a_missing_copy_is_completed_with_the_first_secret(directory, places):
     assert (places[1] / "bucket" / "one").read_bytes() == SECRET
 
 
+def test_a_name_that_only_the_copy_has_is_taken(directory, places):
+    directory.create("token", "lookup", SECRET)
+    (places[0] / "token" / "lookup").unlink()
+    assert not directory.create("token", "lookup", OTHER)
+    assert directory.read("token", "lookup") == SECRET
+    assert (places[0] / "token" / "lookup").read_bytes() == SECRET
+
+
 def test_the_copy_serves_where_the_first_is_gone(directory, places):
     directory.create("bucket", "one", SECRET)
     (places[0] / "bucket" / "one").unlink()

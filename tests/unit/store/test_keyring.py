@@ -204,6 +204,15 @@ def test_a_destroyed_intake_key_opens_nothing(keyring, directory, ticking):
         other.current_intake_key(NOW)
 
 
+def test_a_token_key_that_was_removed_is_made_anew_and_the_others_stay(directory, ticking):
+    Keyring(directory, ticking).create_token_keys()
+    before = {purpose: directory.read("token", purpose) for purpose in PURPOSES}
+    directory.destroy("token", "ticket")
+    Keyring(directory, ticking).create_token_keys()
+    after = {purpose: directory.read("token", purpose) for purpose in PURPOSES}
+    assert {purpose for purpose in PURPOSES if after[purpose] != before[purpose]} == {"ticket"}
+
+
 def test_token_keys_are_one_a_purpose_and_stay(keyring, directory, ticking):
     with pytest.raises(Unavailable):
         keyring.token_key("ticket")
