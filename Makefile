@@ -10,7 +10,6 @@ BIN := $(VENV)/bin
 PROVIDERS := .venv-providers
 RUNTIME := requirements/runtime.txt requirements/embedded.txt
 DEV := requirements/dev.txt
-ROOTS := policies store workers console
 ARGS ?=
 CORPUS ?=
 ONLY ?=

@@ -24,11 +24,6 @@ def root(size: int, hash_at: HashAt) -> bytes:
     return _range_hash((0, size), hash_at) if size else EMPTY_ROOT
 
 
-def root_nodes(size: int) -> list[Node]:
-    """Return the nodes that `root` asks for."""
-    return list(_nodes((0, size)))
-
-
 def inclusion(index: int, size: int, hash_at: HashAt) -> list[bytes]:
     """Return the proof that the leaf at `index` is in the tree of `size` leaves, the leaf's sibling first."""
     return [_range_hash(span, hash_at) for span in _inclusion_spans(index, size)]

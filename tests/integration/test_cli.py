@@ -21,7 +21,6 @@ from tests.support.exporting import LOG, published
 from tests.support.log import go_back, grow
 
 FAULTY = '{"retention": {"max": 3}, "sampliing": 1}'
-AWAY = "custody: Postgres or the key directory does not do its part (ConnectionRefusedError)\n"
 ROOT = Path(__file__).parent.parent.parent
 
 

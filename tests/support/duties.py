@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -15,8 +15,6 @@ from store.clock import monotonic
 from store.db import DUTIES_ROLE, Database
 from store.key_directory import FileKeyDirectory
 from store.keyring import Keyring
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @asynccontextmanager
