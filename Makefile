@@ -21,7 +21,7 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit("Custody needs Python 3.11 or 
 # None of service, client and toolchain is installed: they run from here (docs/decisions/0001-not-packaged.md).
 export PYTHONPATH := $(CURDIR):$(CURDIR)/client/src:$(CURDIR)/toolchain/src
 
-.PHONY: help setup demo example up test test-long test-oracles test-providers test-browser check fmt lint types floors spelling bench migrate lock clean compose
+.PHONY: help setup demo example up test test-long test-oracles test-providers test-browser check fmt lint types floors spelling bench settings migrate lock clean compose
 
 help:  ## what can be done here
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ spelling: setup  ## codespell
 
 bench: setup  ## the measurements, with their rivals (ONLY=name CORPUS=file)
 	@$(BIN)/python -m bench $(ONLY) $(if $(CORPUS),--corpus "$(CORPUS)") $(ARGS)
+
+settings: $(VENV)/.runtime  ## write docs/settings.md from the table in store/settings.py
+	@$(BIN)/python -c 'from store.config import describe_markdown; print(end=describe_markdown())' > docs/settings.md
 
 migrate: $(VENV)/.runtime  ## bring the database named by the settings to this version
 	@$(BIN)/python -m store migrate $(ARGS)

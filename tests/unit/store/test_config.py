@@ -37,7 +37,7 @@ def test_the_table_and_the_struct_have_the_same_settings():
 
 def test_the_page_of_settings_is_made_from_the_table():
     written = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert written == describe_markdown(), "write store.config.describe_markdown() to docs/settings.md"
+    assert written == describe_markdown(), "run `make settings`"
 
 
 def test_every_value_is_of_its_declared_type():
