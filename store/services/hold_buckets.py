@@ -30,6 +30,10 @@ _SCOPES: Final = 512
 _BUDGET_S: Final = 20.0
 
 
+class NoPlace(Unavailable):
+    """A scope has nowhere to move what is held: other scopes are not concerned, the database may be well."""
+
+
 async def ensure_hold_buckets(database: Database, keyring: Keyring) -> int:
     """Make one for every scope that has none; return how many were made."""
     async with database.connection() as connection:
@@ -48,18 +52,19 @@ async def move_some(
 ) -> int:
     """Move held bodies of a bucket out of its span, within the caller's transaction; return how many.
 
-    Unavailable where the scope has no bucket for them yet, or that has no key: then its own one must not expire.
+    NoPlace where the scope has no bucket for them yet, or that has no key: then its own one must not expire.
     """
     taken = await held_bodies.take_held(connection, scope, bucket, span_start, BATCH)
     if not taken:
         return 0
     into = await held_bodies.share_bucket(connection, scope)
     if into is None:
-        raise Unavailable(Reason.STORE_UNAVAILABLE, "no bucket for what is held")
+        raise NoPlace(Reason.STORE_UNAVAILABLE, "no bucket for what is held")
     to = HoldBucket(scope, into)
     if not keyring.has_bucket_key(*to):
         # Left as it is, what can still be opened would go with the key of its own bucket.
-        raise Unavailable(Reason.STORE_UNAVAILABLE, "no key for what is held")
+        logger().error("hold_key_lost", scope_id=scope, bucket=into)
+        raise NoPlace(Reason.STORE_UNAVAILABLE, "no key for what is held")
     found = await held_bodies.wrapped_in_span(connection, span_start, scope, taken)
     await held_bodies.move(connection, span_start, scope, [_anew(keyring, to, each) for each in found])
     return len(found)

@@ -55,11 +55,11 @@ async def known(connection: Connection, keys: Collection[tuple[UUID, UUID]]) -> 
     return {(row["scope_id"], row["key_id"]): row["over"] for row in rows}
 
 
-async def of_span(connection: Connection, span_start: datetime) -> list[BucketKey]:
-    """Return every key that any bucket of a span has or had."""
+async def of_expired(connection: Connection, span_start: datetime) -> list[BucketKey]:
+    """Return every key that any expired bucket of a span has or had, its own id among them."""
     return [
         BucketKey(row["scope_id"], row["key_id"])
-        for row in await connection.fetch(_SQL["of_span"], span_start)
+        for row in await connection.fetch(_SQL["of_expired"], span_start)
     ]
 
 

@@ -25,10 +25,10 @@ SELECT w.scope_id, w.key_id,
 FROM unnest($1::uuid[], $2::uuid[]) AS w (scope_id, key_id)
 JOIN buckets b ON b.scope_id = w.scope_id AND w.key_id IN (b.bucket_id, b.key_id, b.old_key_id)
 
--- name: of_span every key that any bucket of a span has or had
+-- name: of_expired every key that any bucket of a span has or had, of those that expired and are not destroyed yet
 SELECT b.scope_id, k.key_id
 FROM buckets b CROSS JOIN LATERAL (VALUES (b.bucket_id), (b.key_id), (b.old_key_id)) AS k (key_id)
-WHERE b.span_start = $1 AND b.state <> 'destroyed' AND k.key_id IS NOT NULL
+WHERE b.span_start = $1 AND b.state = 'expired' AND k.key_id IS NOT NULL
 
 -- name: changeable live buckets with a span whose key is not being changed; of all scopes or one, and all buckets or one
 SELECT scope_id, bucket_id

@@ -40,11 +40,13 @@ ORDER BY span_end
 LIMIT 1
 
 -- name: due_spans spans whose end has come and that still have something to be destroyed, oldest first
-SELECT span_start, min(span_end) AS span_end, bool_or(state = 'expired') AS begun
-FROM buckets
-WHERE span_end <= now() AND state <> 'destroyed'
-GROUP BY span_start
-ORDER BY span_start
+SELECT b.span_start, min(b.span_end) AS span_end,
+       bool_or(b.state = 'expired')
+           OR EXISTS (SELECT 1 FROM buckets d WHERE d.span_start = b.span_start AND d.state = 'destroyed') AS begun
+FROM buckets b
+WHERE b.span_end <= now() AND b.state <> 'destroyed'
+GROUP BY b.span_start
+ORDER BY b.span_start
 LIMIT $1
 
 -- name: of_span every bucket of one span, over all scopes

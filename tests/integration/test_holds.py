@@ -9,7 +9,7 @@ import pytest
 
 from policies.holds import Placing
 from store.db import SERVICE_ROLE, Connection, Database
-from store.errors import Malformed, NotFound
+from store.errors import Malformed, NotFound, Unavailable
 from store.keyring import Keyring
 from store.queue import Queue
 from store.services.buckets import ensure_buckets
@@ -17,8 +17,9 @@ from store.services.erasures import Erasures, StoredPart, WholeRun, WholeSource
 from store.services.expiry import Expiry
 from store.services.holds import Holds, On, OnPart, OnRun, OnScope
 from store.services.purge import Purge
+from store.services.rewrapping import Rewrapping, Selection
 from store.services.verify import verify
-from store.tables import buckets, held_bodies
+from store.tables import buckets, held_bodies, spans
 from store.tables.held_bodies import HoldBucket
 from tests.support.duties import (
     end_span,
@@ -29,6 +30,7 @@ from tests.support.duties import (
     scalar,
 )
 from tests.support.held import HELD, body_of, opens, sealed_parts
+from tests.support.logs import heard
 from tests.support.publication import publish, publish_at_once, publish_no_more
 
 DAY = 86_400
@@ -295,6 +297,114 @@ async def test_nothing_expires_while_the_key_for_what_is_held_is_lost(
     body = await body_of(database_url, evidence)
     assert body is not None
     assert opens(keyring, scope, evidence, body, secret)
+
+
+async def _spans(url: str) -> list[datetime]:
+    """The starts of two spans whose ends have not come."""
+    starts: list[datetime] = await scalar(
+        url,
+        "SELECT array_agg(DISTINCT span_start ORDER BY span_start) FROM buckets WHERE span_start IS NOT NULL",
+    )
+    return starts[1:3]
+
+
+async def _a_minute_later(url: str) -> None:
+    await execute(url, "UPDATE leases SET paced_at = paced_at - interval '61 seconds'")
+
+
+async def test_a_lost_hold_key_keeps_nothing_of_other_scopes_and_no_later_span(
+    scope: UUID,
+    holds: Holds,
+    expiry: Expiry,
+    keyring: Keyring,
+    database: Database,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = await new_scope(database_url)
+    await ensure_buckets(database, keyring, span_s=DAY)
+    first, second = await _spans(database_url)
+    held_run = await new_run(database_url, scope, retain_until=first + timedelta(hours=1), run="r-1")
+    ((held, secret),) = (await sealed_parts(database_url, keyring, scope, held_run, 1)).items()
+    others = {}
+    for start in (first, second):
+        run = await new_run(database_url, other, retain_until=start + timedelta(hours=1))
+        for evidence in await sealed_parts(database_url, keyring, other, run, 2):
+            others[evidence] = await body_of(database_url, evidence)
+    await holds.place(scope, OnRun("r-1"), "m", "op")
+    holding = await scalar(
+        database_url, "SELECT bucket_id FROM buckets WHERE span_start IS NULL AND scope_id = $1", scope
+    )
+    keyring.destroy_bucket_key(scope, holding)
+    for start in (first, second):
+        await end_span(database_url, start)
+    rewritten = 0
+    rewrite = Queue.rewrite_file
+
+    async def counting(queue: Queue) -> None:
+        nonlocal rewritten
+        rewritten += 1
+        await rewrite(queue)
+
+    monkeypatch.setattr(Queue, "rewrite_file", counting)
+
+    # Each run says that it failed, and lets go what it can: at most one span's worth a minute.
+    with pytest.raises(Unavailable), heard() as log:
+        await expiry.run()
+    assert "hold_key_lost" in log.getvalue()
+    assert scope.hex in log.getvalue().replace("-", "")
+    of_other = "SELECT array_agg(state ORDER BY span_start) FROM buckets WHERE scope_id = $1 AND span_start = ANY($2)"
+    assert await scalar(database_url, of_other, other, [first, second]) == ["destroyed", "live"]
+    await _a_minute_later(database_url)
+    with pytest.raises(Unavailable):
+        await expiry.run()
+    assert await scalar(database_url, of_other, other, [first, second]) == ["destroyed", "destroyed"]
+    assert await scalar(database_url, of_other, scope, [first, second]) == ["live", "destroyed"]
+    # Nothing was left to be destroyed: no run goes on writing the queue's file anew.
+    with pytest.raises(Unavailable):
+        await expiry.run()
+    assert rewritten == 2
+
+    for body in others.values():
+        assert body is not None
+        assert not keyring.has_bucket_key(other, body.bucket_id)
+    kept = await body_of(database_url, held)
+    assert kept is not None
+    assert opens(keyring, scope, held, kept, secret)
+    counted = [leaf["n"] for leaf in await leaves(database_url) if leaf["k"] == "expire"]
+    assert sorted(counted) == [0, 2, 2]
+
+    # The repair.
+    await Rewrapping(database, keyring, grace_s=0).run("op", Selection(scope, holding))
+    assert await expiry.run() == {"expired": 1}
+    moved = await body_of(database_url, held)
+    assert moved is not None
+    assert opens(keyring, scope, held, moved, secret)
+    assert not opens(keyring, scope, held, kept, secret)
+    assert await scalar(database_url, "SELECT count(*) FROM bodies") == 1
+    async with database.connection() as connection:
+        assert not {first, second} & {each.span_start for each in await spans.attached(connection)}
+        assert await spans.stray(connection) == []
+
+
+async def test_a_span_of_which_nothing_can_go_takes_no_later_spans_turn(
+    scope: UUID, holds: Holds, expiry: Expiry, keyring: Keyring, database_url: str
+) -> None:
+    first, second = await _spans(database_url)
+    for start, name in ((first, "r-1"), (second, "r-2")):
+        run = await new_run(database_url, scope, retain_until=start + timedelta(hours=1), run=name)
+        await sealed_parts(database_url, keyring, scope, run, 1)
+        await end_span(database_url, start)
+    await holds.place(scope, OnRun("r-1"), "m", "op")
+    keyring.destroy_bucket_key(
+        scope, await scalar(database_url, "SELECT bucket_id FROM buckets WHERE span_start IS NULL")
+    )
+
+    with pytest.raises(Unavailable):
+        await expiry.run()
+
+    states = "SELECT array_agg(state ORDER BY span_start) FROM buckets WHERE span_start = ANY($1)"
+    assert await scalar(database_url, states, [first, second]) == ["live", "destroyed"]
 
 
 STEPS = ["move", "share_bucket", "part_leaves", "mark_expired"]
