@@ -37,6 +37,9 @@ machine; the ratios compare two things in the same minute on the same machine, i
 elsewhere. The servers are durable (fsync on, append-only file), every process is one that production runs, and contents
 are texts of the size distribution of recorded model calls (median 0.7 KB, mean 5 KB), never the same one twice.
 
+*Target* is what must be reached now, *then* what is to be reached later. A value in **bold** misses its target; why
+`batch_accept` does, and what was tried, is in `docs/decisions/0022-what-a-flush-costs.md`.
+
 | name | what is compared | value | target | then | measured | in numbers |
 |---|---|---|---|---|---|---|
 {rows}
@@ -90,7 +93,7 @@ def machine() -> str:
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES)
     return (
         f"Last measured on {utc_now():%Y-%m-%d}: {_processor()}, {os.cpu_count()} cores, {_memory_gib()} GiB, "
-        f"{platform.system()} {platform.release()}, Python {sys.version.split()[0]}, {versions}."
+        f"{platform.system()} {platform.release().partition('.')[0]}, Python {sys.version.split()[0]}, {versions}."
     )
 
 

@@ -1,5 +1,7 @@
+import platform
+
 from bench.figures import TARGETS, Figure
-from bench.report import WHAT, write
+from bench.report import WHAT, machine, write
 
 
 def test_every_figure_is_explained():
@@ -16,3 +18,8 @@ def test_figures_that_were_not_measured_again_stay(tmp_path):
     assert "second" in rows["durable"]
     assert "| 2 | <=3 |" in rows["memory"]
     assert "first" in rows["memory"]
+
+
+def test_of_the_machine_no_more_is_told_than_says_something(monkeypatch):
+    monkeypatch.setattr(platform, "release", lambda: "6.18.44-of-somebody")
+    assert "Linux 6, Python" in machine().replace(platform.system(), "Linux")
