@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from redis import exceptions
-from redis.asyncio import Redis
 
 from policies.limits import ShardLimits
 from policies.reasons import Reason
 from store.errors import Unavailable
-from store.queue.connection import FLIGHTS, SILENCE_S, translated
+from store.queue.connection import FLIGHTS, SILENCE_S, Link, translated
 from store.queue.frames import Answer, Frame, PartFrame
 from store.queue.keys import RunKey, ShardKeys, shard_of
 from store.queue.scripts import APPEND
@@ -64,7 +63,7 @@ class _Lane:
 class Appends:
     """Sends frames to their shards and hands each caller its own answers."""
 
-    def __init__(self, client: Redis, keys: Mapping[int, ShardKeys], limits: ShardLimits) -> None:
+    def __init__(self, client: Link, keys: Mapping[int, ShardKeys], limits: ShardLimits) -> None:
         self._client = client
         self._limits = limits
         self._lanes = [_Lane(of_shard) for of_shard in keys.values()]

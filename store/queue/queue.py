@@ -37,7 +37,7 @@ class Queue:
         self._appends = Appends(self._links.appends, keys, shard_limits)
         self._writing = Writing(self._links, keys)
         self._upkeep = Upkeep(self._links, keys)
-        self._waiters = Waiters(self._links.readers, waiters)
+        self._waiters = Waiters(self._links, waiters)
 
     @classmethod
     def open(cls, settings: "Settings") -> Self:
@@ -60,7 +60,7 @@ class Queue:
 
     async def check(self) -> list[str]:
         """Say in words what of the server does not suit; an empty list means that all is well."""
-        return await faults_of(self._links.calls)
+        return await faults_of(self._links)
 
     # --- runs
 

@@ -8,11 +8,10 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
-from redis.asyncio import Redis
 
 from policies.limits import RunLimits, ScopeLimits
 from policies.revocation import Binding
-from store.queue.connection import CALL_S, translated
+from store.queue.connection import CALL_S, Link, translated
 from store.queue.frames import Answer, Belonging
 from store.queue.keys import GROUP, RUNS_CHANNEL, RunKey, ShardKeys, identity_field, names_of, shard_of
 from store.queue.scripts import CLOSE, FORGET, NARROW, OPEN, Script
@@ -47,7 +46,7 @@ class Opening:
 class Runs:
     """Makes, narrows and closes the hashes of runs, and looks identities up in them."""
 
-    def __init__(self, client: Redis, keys: Mapping[int, ShardKeys]) -> None:
+    def __init__(self, client: Link, keys: Mapping[int, ShardKeys]) -> None:
         self._client = client
         self._keys = keys
 

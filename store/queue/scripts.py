@@ -5,8 +5,9 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any, Final
 
-from redis.asyncio import Redis
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ReadOnlyError
+
+from store.queue.connection import Link
 
 _FILES: Final = Path(__file__).parent / "lua"
 _SHARED: Final = (_FILES / "shared.lua").read_text("utf-8")
@@ -23,7 +24,7 @@ class Script:
         self.text = f"#!lua flags=allow-oom\n{text}" if when_full else text
         self.digest = sha1(self.text.encode()).hexdigest()  # noqa: S324 - Redis names scripts so
 
-    async def run(self, client: Redis, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+    async def run(self, client: Link, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         """Call the script; it has either run once or not at all."""
         command = packed(["EVALSHA", self.digest, len(keys), *keys, *arguments])
         try:
@@ -42,11 +43,19 @@ def packed(command: Sequence[bytes | str | int]) -> bytes:
     return b"".join(pieces)
 
 
-async def answer_to(client: Redis, command: bytes) -> Any:
+async def answer_to(client: Link, command: bytes) -> Any:
     """Send a packed command and return its answer as it came.
 
     A connection that was left in the middle closes itself and is not used again.
     """
+    try:
+        return await _sent(client, command)
+    except ReadOnlyError:
+        await client.demoted()
+        raise
+
+
+async def _sent(client: Link, command: bytes) -> Any:
     pool = client.connection_pool
     connection = await pool.get_connection()
     try:

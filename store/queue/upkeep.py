@@ -181,7 +181,7 @@ class Upkeep:
 
     async def _begin_rewriting(self, *, aof: bool) -> bool:
         try:
-            await (self._client.bgrewriteaof() if aof else self._client.bgsave())
+            await self._client.execute_command("BGREWRITEAOF" if aof else "BGSAVE")
         except exceptions.ResponseError as fault:
             if "in progress" not in str(fault):
                 raise

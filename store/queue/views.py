@@ -11,11 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from redis.asyncio import Redis
-
 from policies.reasons import Reason
 from store.errors import Unavailable
-from store.queue.connection import CALL_S, translated
+from store.queue.connection import CALL_S, Link, translated
 from store.queue.frames import Belonging, RunView
 from store.queue.keys import RunKey, ShardKeys, shard_of
 from store.queue.runs import read_sources
@@ -42,7 +40,7 @@ class _Lane:
 class Views:
     """Answers what the queue knows of runs."""
 
-    def __init__(self, client: Redis, keys: Mapping[int, ShardKeys]) -> None:
+    def __init__(self, client: Link, keys: Mapping[int, ShardKeys]) -> None:
         self._client = client
         self._lanes = [_Lane(of_shard) for of_shard in keys.values()]
 

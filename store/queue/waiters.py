@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
-from redis.asyncio import Redis
+from redis import exceptions
 
 from policies.reasons import Reason
 from store.errors import Unavailable
-from store.queue.connection import translated
+from store.queue.connection import Links, translated
 from store.queue.frames import Settled
 from store.queue.keys import RUNS_CHANNEL, RunKey
 from store.queue.runs import key_of
@@ -29,8 +29,8 @@ _PAUSES_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 class Waiters:
     """Wakes whoever waits for a part. Losing Redis loses at most some wake-ups, and a wait ends by its time."""
 
-    def __init__(self, client: Redis, most: int) -> None:
-        self._client = client
+    def __init__(self, links: Links, most: int) -> None:
+        self._links = links
         self._most = most
         self._waiting: dict[str, set[asyncio.Future[Settled]]] = {}
         self._count = 0
@@ -98,11 +98,15 @@ class Waiters:
                 await asyncio.sleep(_PAUSES_S[min(failures, len(_PAUSES_S) - 1)])
 
     async def _hear(self) -> None:
-        async with self._client.pubsub() as subscription:
+        renewed = self._links.renewed
+        async with self._links.readers.pubsub() as subscription:
             await subscription.psubscribe(_SETTLED)
             await subscription.subscribe(RUNS_CHANNEL)
             silent = 0
             while not self._closing:
+                if self._links.renewed != renewed:
+                    # A server that is no primary any more says nothing on its own, and is there when it is asked.
+                    raise exceptions.ConnectionError
                 message = await subscription.get_message(timeout=_LISTEN_S)
                 if message is not None:
                     silent = 0

@@ -83,6 +83,21 @@ async def test_a_server_that_would_forget_is_a_loud_fault_of_health(way: Journey
     assert (await way.client.get("/readyz")).status_code == 200
 
 
+async def test_a_server_that_became_a_replica_is_a_loud_fault_of_health_until_it_is_a_primary_again(
+    way: Journey,
+):
+    """It takes nothing, and what it says of the queue is of the past."""
+    client = way.queue._links.calls
+    await client.execute_command("REPLICAOF", "127.0.0.1", "1")
+    try:
+        answer = await way.client.get("/readyz")
+        assert (answer.status_code, answer.json()["ready"]) == (503, False)
+        assert any("replica" in missing for missing in answer.json()["missing"])
+    finally:
+        await client.execute_command("REPLICAOF", "NO", "ONE")
+    assert (await way.client.get("/readyz")).status_code == 200
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
     """One node of a cluster, which has no slots yet."""

@@ -5,6 +5,9 @@
 -- Answers key ids, for how many milliseconds the first entry of each has waited, and where there may be more such entries
 -- how long the last one that was looked at has waited, else 0.
 
+local replica = not_from_a_replica()
+if replica then return replica end
+
 local keys, ages, known, least = {}, {}, {}, tonumber(ARGV[1])
 local last = oldest_entries(KEYS[1], tonumber(ARGV[2]), function(fields, age)
     if age < least then return true end

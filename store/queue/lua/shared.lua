@@ -12,6 +12,14 @@ local function now_ms()
     return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
+-- What a server that only follows another says of what waits is of the past, and erasures are acknowledged, runs closed
+-- and keys destroyed by it. Returns the answer that says so, as to a write; nothing from a primary.
+local function not_from_a_replica()
+    local role = string.match(redis.call('INFO', 'replication'), 'role:(%a+)') or 'master'
+    if role == 'master' then return nil end
+    return redis.error_reply('READONLY this server is a replica')
+end
+
 local function number(value)
     return tonumber(value) or 0
 end

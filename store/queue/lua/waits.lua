@@ -5,6 +5,9 @@
 -- Answers, one a question, milliseconds; 0 where nothing of it waits. What waits and is not among the oldest entries has
 -- waited for less than the last of these, of which the wait is answered. With nothing waiting no entry is looked at.
 
+local replica = not_from_a_replica()
+if replica then return replica end
+
 local waits, wanted, left = {}, {}, 0
 for at = 2, #KEYS do
     local name, scope = ARGV[at], string.match(KEYS[at], ':scope:(%x+)$')
