@@ -116,7 +116,7 @@ def _command(
 
 
 def _add_up(commanded: "Subparsers[argparse.ArgumentParser]") -> None:
-    text = "everything at once: embedded servers where no addresses are given, api, console, writer, duties"
+    text = "everything at once: embedded servers where no addresses are given, api, console, writer, duties, publisher"
     parser = commanded.add_parser("up", help=text, description=text)
     parser.add_argument("--data-dir", type=Path, help="home of servers and keys (default: CUSTODY_DATA_DIR)")
     parser.add_argument("--port", type=int, help="port of the api (default: CUSTODY_PORT)")

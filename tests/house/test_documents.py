@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from store.config import describe_markdown
+from store.config import SETTINGS, describe_markdown
 from tests.support.sources import ROOT, tracked
 
 # Beginnings and endings by which a word in backticks is taken for a path of this repository.
@@ -81,3 +81,27 @@ def test_the_settings_are_documented_as_they_are():
 def test_the_changelog_has_a_place_for_what_comes_next():
     text = (ROOT / "CHANGELOG.md").read_text()
     assert re.search(r"^## \[Unreleased\]$", text, re.MULTILINE)
+
+
+def test_documents_name_the_ports_that_api_and_console_have():
+    usual = {setting.default for setting in SETTINGS if setting.field in {"port", "console_port"}}
+    named = {
+        (str(document.relative_to(ROOT)), port)
+        for document in documents()
+        for port in re.findall(r"\b(?:127\.0\.0\.1|localhost):(\d+)", document.read_text())
+    }
+    assert {port for _, port in named} == usual, named
+
+
+def test_whoever_is_told_to_install_a_package_of_ours_is_told_how_to_from_a_checkout():
+    told = [
+        document
+        for document in documents()
+        if re.search(r"pip install '?custody-", document.read_text())
+        and document.name != "CHANGELOG.md"
+        and document.parent.name != "decisions"
+    ]
+    assert told
+    assert [
+        path for path in told if not re.search(r"pip install '?\./(client|toolchain)\b", path.read_text())
+    ] == []

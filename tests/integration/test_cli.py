@@ -15,6 +15,7 @@ from store import logging
 from store.__main__ import main
 from store.db import DUTIES_ROLE, Database
 from store.services import rewrapping
+from store.up.processes import commands
 from tests.support.api import Api, running, settings_for
 from tests.support.duties import execute, keyring_of, new_scope, scalar
 from tests.support.exporting import LOG, published
@@ -136,6 +137,13 @@ async def test_a_rotated_key_has_two_secrets_until_the_older_is_retired(
 
 async def answer(api: Api, text: str) -> int:
     return (await api.client.get("/v1/runs", headers={"Authorization": f"Bearer {text}"})).status_code
+
+
+async def test_the_help_of_up_names_every_process_that_it_starts(cli: Cli) -> None:
+    code, out, _ = await cli("up", "--help")
+    told = set(re.findall(r"\w+", out.partition("options:")[0]))
+    started = commands("127.0.0.1", 1, duties=True, console=("127.0.0.1", 2))
+    assert (code, set(started) - told) == (0, set())
 
 
 async def test_a_policy_is_shown_and_put(cli: Cli, tmp_path: Path) -> None:

@@ -45,6 +45,17 @@ def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.parametrize(
+    ("module", "directory"),
+    [("research_batch", EXAMPLES), ("toolchain.examples.research_batch", EXAMPLES.parent.parent)],
+)
+def test_its_usage_says_how_it_was_called(module: str, directory: Path):
+    shown = subprocess.check_output(
+        [sys.executable, "-m", module, "--help"], cwd=directory, env=ALONE, text=True
+    )
+    assert shown.startswith(f"usage: python -m {module} [-h]")
+
+
 def kill(folder: Path, kind: str, number: int) -> None:
     """Run the example until that line is in its journal."""
     killed = subprocess.run(

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m research_batch", description=__doc__)
+    parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description=__doc__)
     parser.add_argument("--folder", type=Path, help="where it writes; one with a run.jsonl is gone on with")
     parser.add_argument("--run", help="the run's name, if it is not gone on with")
     parser.add_argument("--url", help="address of a Custody store; or CUSTODY_URL")
