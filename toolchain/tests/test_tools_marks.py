@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from custody_toolchain.facts import Status
+from custody_toolchain.facts import StageFact, Status
 from custody_toolchain.tools import Refuse
 from toolchain.tests.owned import ROWS, TURN, Runtime, action
 
@@ -228,5 +228,113 @@ def test_a_start_that_was_broken_off_holds_its_action_to_no_version_of_the_schem
     done = newer.run(TURN, action())
     assert done.answer.ok
     assert done.receipt.schema_version == kept(runtime).schema_version == 3
+    assert len(runtime.executed) == 1
+    assert runtime.balanced
+
+
+class Hangs:
+    """Lets one function of the owner's wait for ever, after its work or before it, as often as it is to."""
+
+    def __init__(self, piece, name, *, works=True, times=1, when=lambda *_: True):
+        self.ended, self._works, self._times, self._when = 0, works, times, when
+        self._real = getattr(piece, name)
+        setattr(piece, name, self)
+
+    async def __call__(self, *given):
+        if not self._times or not self._when(*given):
+            return self._real(*given)
+        self._times -= 1
+        if self._works:
+            self._real(*given)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            # Whoever broke this off waits for it.
+            await asyncio.sleep(0)
+            self.ended += 1
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_reservation_that_waits_too_long_has_failed_and_is_released(works):
+    runtime = Runtime()
+
+    async def main():
+        owner = replace(runtime.owner(), timeout_s=0.01)
+        reserve = Hangs(owner.reservations, "reserve", works=works)
+        host = runtime.host(owner=owner)
+        outcome = await host.arun(TURN, action())
+        assert outcome.answer.refusal.code == "reservation_failed"
+        assert isinstance(outcome.cause, TimeoutError)
+        assert reserve.ended == 1
+        assert runtime.calls[-1] == "release"
+        assert not runtime.saved
+        assert not runtime.executed
+        if not works:
+            runtime.book.clear()
+        assert (await host.arun(TURN, action())).answer.ok
+
+    asyncio.run(main())
+    assert runtime.balanced
+
+
+def test_a_deadline_of_the_callers_ends_a_reservation_that_waits_as_soon_as_its_own_time_is_over():
+    runtime = Runtime()
+
+    async def main():
+        owner = replace(runtime.owner(), timeout_s=0.05)
+        reserve = Hangs(owner.reservations, "reserve")
+        host = runtime.host(owner=owner)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await host.arun(TURN, action())
+        assert reserve.ended == 1
+
+    asyncio.run(main())
+    assert [what for what, _ in runtime.book] == ["made", "closed"]
+    assert not runtime.saved
+    assert not runtime.executed
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_mark_whose_save_takes_too_long_has_failed_and_nothing_is_executed(times, repeatable):
+    runtime = Runtime()
+
+    async def main():
+        owner = replace(runtime.owner(), timeout_s=0.01)
+        save = Hangs(owner.receipts, "save", times=times)
+        host = runtime.host(runtime.tool(repeatable=repeatable), owner=owner)
+        refusal = (await host.arun(TURN, action())).answer.refusal
+        assert (refusal.code, refusal.retryable) == ("receipts_unavailable", True)
+        assert save.ended == times
+        assert runtime.executed == []
+        assert [what for what, _ in runtime.book] == ["made", "closed"]
+        assert (await host.arun(TURN, action())).receipt.executions == len(runtime.executed) == 1
+
+    asyncio.run(main())
+    assert kept(runtime).execution.status is Status.SUCCEEDED
+    assert runtime.balanced
+
+
+def test_a_receipt_or_a_settlement_that_takes_too_long_takes_no_result_away():
+    runtime = Runtime()
+
+    async def main():
+        owner = replace(runtime.owner(), timeout_s=0.01)
+        host = runtime.host(owner=owner)
+        save = Hangs(owner.receipts, "save", works=False, when=lambda receipt: receipt.finished)
+        settle = Hangs(owner.reservations, "settle")
+        outcome = await host.arun(TURN, action())
+        assert outcome.answer.ok
+        assert not outcome.persisted
+        assert save.ended == settle.ended == 1
+        again = await host.arun(TURN, action())
+        assert (again.replayed, again.persisted) == (True, True)
+
+    asyncio.run(main())
+    failed = [
+        fact.code for fact in runtime.facts if isinstance(fact, StageFact) and fact.status is Status.FAILED
+    ]
+    assert failed == ["receipts_unavailable", "settlement_failed"]
     assert len(runtime.executed) == 1
     assert runtime.balanced

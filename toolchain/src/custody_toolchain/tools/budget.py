@@ -32,7 +32,7 @@ class Budget:
         reserve = self._once(reservations.reserve, (reservation, None))
         try:
             # To the end: one that still went on while it is released would be open for ever.
-            answer = yield from ask(reserve, reservation, call, to_the_end=True)
+            answer = yield from course.to_the_end(reserve, reservation, call)
             step = decided(answer, "reservation_failed")
         except Exception as error:  # noqa: BLE001 - the owner's failure is told as one, never as a yes
             step = course.failed(error, "reservation_failed")
@@ -80,11 +80,11 @@ class Budget:
         receipt = course.receipt if prior is None else prior
         try:
             if receipt.execution is None:
-                yield from ask(self._once(reservations.release, None), reservation, to_the_end=True)
+                yield from course.to_the_end(self._once(reservations.release, None), reservation)
                 step = Step(Status.RELEASED)
             else:
                 settlement = _settlement(reservation, receipt, receipt.execution)
-                yield from ask(self._once(reservations.settle, None), settlement, to_the_end=True)
+                yield from course.to_the_end(self._once(reservations.settle, None), settlement)
                 step = Step(Status.SETTLED)
         except Exception as error:  # noqa: BLE001 - whether it took effect is the owner's to find out
             step = course.failed(error, "settlement_failed")

@@ -127,6 +127,10 @@ class Course:
         """Ask a hook, within its time."""
         return (yield from ask(hook, subject, timeout_s=self.fittings.hook_timeout_s, to_the_end=to_the_end))
 
+    def to_the_end(self, function: Callable[..., Any], *given: object) -> Steps[Any]:
+        """Ask the owner for what no cancellation breaks off; its own time does, so that no caller waits for ever."""
+        return (yield from ask(function, *given, timeout_s=self.owner.timeout_s, to_the_end=True))
+
     def told(self, stage: Stage, step: Step, *, to_the_end: bool = False, **more: Any) -> Steps[None]:
         """Report a stage; if it stopped the action, tell the failure hooks which stage it was."""
         self.telling.stage(stage, step, **more)

@@ -65,7 +65,7 @@ class Keeping:
         mark = msgspec.structs.replace(unmarked, executions=execution, execution=started)
         try:
             # To the end: one that still went on would be saved over what a later run of this action has saved.
-            yield from ask(course.owner.receipts.save, mark.own_copy(), to_the_end=True)
+            yield from course.to_the_end(course.owner.receipts.save, mark.own_copy())
             yield from unless_cancelled()
             course.fittings.unsaved.saved(course.key, mark)
             course.receipt = mark
@@ -82,7 +82,7 @@ class Keeping:
         course = self._course
         true = unmarked if self.prior is None else self.prior
         try:
-            yield from ask(course.owner.receipts.save, true.own_copy(), to_the_end=True)
+            yield from course.to_the_end(course.owner.receipts.save, true.own_copy())
         except BaseException as error:
             course.fittings.unsaved.keep(course.key, true)
             if not isinstance(error, Exception):
@@ -104,7 +104,7 @@ class Keeping:
         course = self._course
         execution = course.receipt.executions or None
         try:
-            yield from ask(course.owner.receipts.save, course.receipt.own_copy(), to_the_end=True)
+            yield from course.to_the_end(course.owner.receipts.save, course.receipt.own_copy())
         except BaseException as error:
             course.fittings.unsaved.keep(course.key, course.receipt)
             self.persisted = False

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from custody_toolchain.tools.records import Action, Call, Receipt, Turn
 
 MOST_SAID: Final = 512
+_TIMEOUT_S: Final = 30.0
 
 
 def said(text: object) -> str:
@@ -52,6 +53,10 @@ class Receipts(Protocol):
     `save` is durable when it returns, and takes the place of the receipt that was there (the owner may keep that too).
     It is called twice for an action that is executed: with status `started` before, and with the outcome after. Where
     the first of these raises or is cancelled it is called once more, to save over it that nothing was started.
+
+    `save` is not broken off where its caller is cancelled, and must not wait for long: `ToolHost.arun` cancels it after
+    `Owner.timeout_s`, and takes it for one that raised. Nothing of it may go on after that, in a thread say, since it
+    would be saved over what comes later; `ToolHost.run` waits as long as it takes.
     """
 
     def load(self, run: str, action: str, /) -> Any:
@@ -66,6 +71,10 @@ class Reservations(Protocol):
 
     After each `reserve` that did not answer with a refusal exactly one of `settle` and `release` is called: also after
     one that raised, since it may have reserved all the same. An id that is not known is therefore no error.
+
+    None of these three is broken off where its caller is cancelled, and `reserve` must not wait for room: where there
+    is none, refuse, `retryable`. `ToolHost.arun` cancels a call after `Owner.timeout_s`, and takes it for one that
+    raised; nothing of it may go on after that, in a thread say. `ToolHost.run` waits as long as it takes.
     """
 
     def reserve(self, reservation: str, call: "Call", /) -> Any:
@@ -87,6 +96,9 @@ class Owner:
 
     `admit(turn, action)` sees the action as the model asked for it; `authorise(turn, call)` sees the effective
     arguments, after hooks. `may_replay(turn, receipt)` is asked before an old result is given again; None: it may.
+
+    `timeout_s` limits each awaited call that no cancellation breaks off: `reserve`, `settle`, `release` and `save`.
+    After it the call is cancelled, and waited for, and counts as one that raised. None: it is waited for without end.
     """
 
     admit: Callable[["Turn", "Action"], Any]
@@ -94,3 +106,4 @@ class Owner:
     receipts: Receipts
     reservations: Reservations | None = None
     may_replay: Callable[["Turn", "Receipt"], Any] | None = None
+    timeout_s: float | None = _TIMEOUT_S
