@@ -161,6 +161,10 @@ class Reconcile:
         key = RunKey(scope, due.run)
         # First for every guard, then in the row: what came in between would be on its way to a closed run.
         await self.queue.narrow_run(key, state=Reason.RUN_CLOSED.value)
+        if (await self.queue.runs_wait_s([key]))[key]:
+            # It came before that word did, and after the queue was looked at: the account would not know of it.
+            await self._begin_closing(scope, due, never=never)
+            return False
         async with self.database.transaction() as connection:
             row = await runs.lock(connection, scope, due.run)
             if row is None or row.state is RunState.CLOSED:
@@ -168,3 +172,9 @@ class Reconcile:
             await accounting.close(connection, scope, row, never=never)
         await self.queue.forget_run(key)
         return True
+
+    async def _begin_closing(self, scope: UUID, due: DueRun, *, never: bool) -> None:
+        """Leave the run to a later round; a silent one takes no more either, but what came is a sign of it."""
+        if never:
+            async with self.database.connection() as connection:
+                await runs.close_silent(connection, scope, due.run_uid)

@@ -136,6 +136,11 @@ async def close(connection: Connection, scope: UUID, run: UUID) -> None:
     await connection.execute(_SQL["close"], scope, run)
 
 
+async def close_silent(connection: Connection, scope: UUID, run: UUID) -> None:
+    """Begin the closing of an open run that nobody closed."""
+    await connection.execute(_SQL["close_silent"], scope, run)
+
+
 After = tuple[datetime, UUID]
 """The last run of the page before: its `since` and its id."""
 

@@ -46,6 +46,9 @@ WHERE scope_id = $1 AND run_uid = $2 AND state = 'open'
 -- name: close from now on only what was on its way is taken; the first closing's time stays
 UPDATE runs SET state = 'closing', closing_at = now() WHERE scope_id = $1 AND run_uid = $2 AND state = 'open'
 
+-- name: close_silent the same of a run that nobody closed
+UPDATE runs SET state = 'closing', closing_at = now(), never_closed = true WHERE scope_id = $1 AND run_uid = $2 AND state = 'open'
+
 -- name: closing_due runs of one scope whose closing began `$2` seconds ago or earlier, oldest first, from one on
 SELECT run_uid, run, closing_at AS since
 FROM runs
@@ -72,7 +75,8 @@ LIMIT $5
 
 -- name: set_closed the end of a run; `$3` is an opening where the account is not among the closings
 UPDATE runs
-SET state = 'closed', closing_at = coalesce(closing_at, now()), closed_at = now(), never_closed = $4, close_opening = $3
+SET state = 'closed', closing_at = coalesce(closing_at, now()), closed_at = now(), never_closed = never_closed OR $4,
+    close_opening = $3
 WHERE scope_id = $1 AND run_uid = $2 AND state <> 'closed'
 RETURNING run_uid
 

@@ -1,8 +1,9 @@
 import base64
 import hmac
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +16,11 @@ from store.commitments import close_bytes
 from store.db import Database
 from store.keyring import Keyring
 from store.queue import PartFrame, Queue, RunKey
+from store.services import verify_counts
 from store.services.buckets import ensure_buckets
 from store.services.reconcile import Reconcile
 from store.tables.runs import DueRun
+from tests.support import factories
 from tests.support.duties import (
     execute,
     leaves,
@@ -27,8 +30,11 @@ from tests.support.duties import (
     scalar,
 )
 from tests.support.logs import heard
+from tests.support.writers import drained, writing
 
 DAY = 86_400
+CLOSING = "UPDATE runs SET state = 'closing', closing_at = now() - interval '31 seconds'"
+SILENT = "UPDATE runs SET declared_at = now() - interval '25 hours'"
 
 
 @pytest.fixture
@@ -151,6 +157,41 @@ async def test_nothing_is_closed_while_something_of_it_may_wait(
         await _waits_an_hour(client, RunKey(scope, "r-2"))
         assert (await reconcile.run())["closed"] == 1
     assert await queue.run_view(RunKey(scope, "r-1")) is None
+
+
+@pytest.mark.parametrize("never", [False, True])
+async def test_what_comes_between_the_look_at_the_queue_and_the_word_to_it_is_accounted_for(
+    database_url: str, keys_dir: Path, queue: Queue, monkeypatch: pytest.MonkeyPatch, *, never: bool
+) -> None:
+    look, said = Reconcile._idle, list[str]()
+    async with factories.house(database_url, keys_dir) as house:
+        run = await house.declare(keep=timedelta(days=3))
+        part = house.part(run, b"x", session="s", sequence=1)
+        await house.execute(SILENT if never else CLOSING)
+        reconcile = Reconcile(house.duties, queue, timedelta(seconds=30), timedelta(days=1))
+
+        async def comes_after(self: Reconcile, scope: UUID, due: Sequence[DueRun]) -> list[DueRun]:
+            found = await look(self, scope, due)
+            if found:
+                await factories.queue_up(queue, run, [part])
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Reconcile, "_idle", comes_after)
+            first = await reconcile.run()
+        told = await queue.run_view(RunKey(run.scope, run.run))
+        async with writing(house, queue):
+            await drained(queue)
+        await house.execute("UPDATE runs SET closing_at = now() - interval '31 seconds'")
+        second = await reconcile.run()
+
+        assert (first["closed"], first["never_closed"], second["closed"]) == (0, 0, 1)
+        assert told is not None
+        assert told.state == "run_closed"
+        assert await house.value("SELECT never_closed FROM runs") is never
+        assert json.loads(await house.value("SELECT record FROM closings"))["counts"]["stored"] == 1
+        assert await verify_counts.check(house.duties, lambda what, *_: said.append(what)) == 1
+    assert said == []
 
 
 async def _waits_an_hour(client: Any, key: RunKey) -> None:
