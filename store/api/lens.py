@@ -1,6 +1,7 @@
 """The toolchain's lens on a run, for readers: its actions, tool surfaces, coverage and delivery. Never content."""
 
-from typing import Annotated, Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 from litestar import Response, Router, get
@@ -18,6 +19,7 @@ from store.services.paging import USUAL, Page
 from store.services.questions import asked
 from store.services.refusals import title
 
+Item = TypeVar("Item")
 Name = Annotated[str | None, QueryParameter(max_length=128)]
 
 _PAGE: Final = frozenset({"limit", "cursor"})
@@ -39,10 +41,7 @@ async def list_run_actions(
     request: AnyRequest, run: FromPath[str], limit: Limit = USUAL, cursor: CursorText = None
 ) -> Response[Page[ActionItem]]:
     """One page of actions in the order in which they were first told of; `row` says where to look first."""
-    only(request, _PAGE)
-    reader = await reader_of(request)
-    how = asked("oldest", limit, cursor)
-    return _told(request, await services(request).lens.actions(reader, caller_id(run), how))
+    return await _listed(request, services(request).lens.actions, run, limit, cursor)
 
 
 @get(
@@ -95,10 +94,7 @@ async def list_surface(
     cursor: CursorText = None,
 ) -> Response[Page[SurfaceItem]]:
     """One page of checks in the order told: whether what a request offered is what was admitted."""
-    only(request, _PAGE | {"exchange"})
-    reader, how = await reader_of(request), asked("oldest", limit, cursor)
-    lens, named = services(request).lens, _named(exchange)
-    return _told(request, await lens.surface(reader, caller_id(run), how, exchange=named))
+    return await _listed(request, services(request).lens.surface, run, limit, cursor, exchange=exchange)
 
 
 @get(
@@ -115,10 +111,7 @@ async def list_coverage(
     cursor: CursorText = None,
 ) -> Response[Page[CoverageItem]]:
     """One page in the order told; what was last told of a file is how far it was read."""
-    only(request, _PAGE | {"action"})
-    reader, how = await reader_of(request), asked("oldest", limit, cursor)
-    lens, named = services(request).lens, _named(action)
-    return _told(request, await lens.coverage(reader, caller_id(run), how, action=named))
+    return await _listed(request, services(request).lens.coverage, run, limit, cursor, action=action)
 
 
 @get(
@@ -135,10 +128,7 @@ async def list_delivery(
     cursor: CursorText = None,
 ) -> Response[Page[DeliveryItem]]:
     """One page in the order told; what was last told of an item is how it stands."""
-    only(request, _PAGE | {"action"})
-    reader, how = await reader_of(request), asked("oldest", limit, cursor)
-    lens, named = services(request).lens, _named(action)
-    return _told(request, await lens.delivery(reader, caller_id(run), how, action=named))
+    return await _listed(request, services(request).lens.delivery, run, limit, cursor, action=action)
 
 
 router = Router(
@@ -148,12 +138,22 @@ router = Router(
 )
 
 
-def _named(text: str | None) -> str | None:
-    return None if text is None else caller_id(text)
+async def _listed(
+    request: AnyRequest,
+    ask: Callable[..., Awaitable[Told[Item]]],
+    run: str,
+    limit: int,
+    cursor: str | None,
+    **only_of: str | None,
+) -> Response[Page[Item]]:
+    """Answer a page of a list, of one exchange or action alone where that is named.
 
-
-def _told(request: AnyRequest, told: Told[Any]) -> Response[Page[Any]]:
-    """Answer a page, and say whether the run had as many facts as it may have, so that later ones are not there."""
+    The answer says whether the run had as many facts as it may have, so that later ones are not there.
+    """
+    only(request, _PAGE | only_of.keys())
+    reader, how = await reader_of(request), asked("oldest", limit, cursor)
+    named = {by: None if name is None else caller_id(name) for by, name in only_of.items()}
+    told = await ask(reader, caller_id(run), how, **named)
     response = answered(request, told.page)
     response.headers["Custody-Facts-Full"] = "true" if told.full else "false"
     return response
