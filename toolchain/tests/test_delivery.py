@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 import msgspec
 import pytest
@@ -371,6 +372,13 @@ def test_the_build_that_ran_a_command_is_part_of_its_evidence(tmp_path):
     assert report.state is ItemState.MET
     assert report.evidence.build == build
     assert report.evidence.started_at is not None
+
+
+def test_an_item_whose_command_line_is_a_list_is_met_by_its_run(tmp_path):
+    argv: Any = [sys.executable, "-c", "pass"]
+    delivery = begun(tmp_path, CommandItem("make", argv))
+    run(delivery, *argv, folder=tmp_path)
+    assert found(delivery, "make") == ("met", None)
 
 
 def test_a_command_of_another_folder_is_another_command(tmp_path):

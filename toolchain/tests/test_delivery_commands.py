@@ -1,6 +1,7 @@
 """Failures are fields, output is bounded, and nothing is tried again unchanged in vain; changes and diagnosis."""
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,10 @@ from hypothesis import strategies as st
 
 from custody_toolchain.delivery import (
     Begun,
+    Change,
     Changes,
     Command,
+    CommandItem,
     Commands,
     Delivered,
     Failure,
@@ -80,6 +83,32 @@ def test_a_command_with_anything_changed_is_another_command(tmp_path, change):
     else:
         (tmp_path / "data.csv").unlink()
     assert isinstance(commands.begin(command), Begun)
+
+
+def test_a_command_line_is_the_same_as_a_list_and_as_a_tuple(tmp_path):
+    (tmp_path / "data.csv").write_text("1")
+    listed: Any = Command(["make", "it"], str(tmp_path), ["data.csv"])  # type: ignore[arg-type] # as an untyped program might
+    command = Command(("make", "it"), str(tmp_path), ("data.csv",))
+    assert listed == command
+    assert hash(listed) == hash(command)
+    commands = Commands(expected=((listed, 3),))
+    assert tried(commands, command, exit_code=3).failure is None
+    assert tried(commands, listed, exit_code=1).failure is not None
+    assert tried(commands, command).code == "unchanged_retry"
+    as_list: Any = ["make", "it"]
+    assert len(commands.runs(as_list, tmp_path)) == len(commands.runs(command.argv, tmp_path)) == 2
+
+
+def test_one_text_is_no_list_of_arguments():
+    text: Any = "make it"
+    for make in (
+        lambda: Command(text),
+        lambda: Command(("make",), inputs=text),
+        lambda: CommandItem("make", text),
+        lambda: Commands().runs(text, "."),
+    ):
+        with pytest.raises(TypeError, match="not one text"):
+            make()
 
 
 def appends(tmp_path):
@@ -254,6 +283,36 @@ def test_a_writer_that_raises_leaves_a_record_that_says_so(tmp_path):
         write()
     assert not changes.kept[0].whole
     assert changes.kept[0].after == version_of(path)
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError()], ids=["ends", "raises"])
+def test_a_change_after_which_the_file_cannot_be_read_is_noted_and_hides_no_error_of_the_writers(
+    tmp_path, error
+):
+    path, changes = tmp_path / "a.txt", Changes()
+    path.write_text("one")
+    before = version_of(path)
+
+    def write():
+        with changes.writing(path, read=before, action="a1"):
+            path.unlink()
+            path.symlink_to(path)
+            if error is not None:
+                raise error
+
+    with pytest.raises(OSError if error is None else ZeroDivisionError):
+        write()
+    assert changes.kept == (Change(str(path), before, None, error is None, "a1", unread=True),)
+    assert changes.written_since(path, 0)
+
+
+def test_what_cannot_be_read_before_is_not_written(tmp_path):
+    path, changes, written = tmp_path / "a.txt", Changes(), []
+    path.symlink_to(path)
+    with pytest.raises(OSError, match="symbolic"), changes.writing(path, read=None):
+        written.append(path)
+    assert written == []
+    assert changes.kept == ()
 
 
 def test_a_file_that_is_no_regular_file_has_no_version(tmp_path):

@@ -20,13 +20,17 @@ class VersionConflict(RuntimeError):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One change; `after` is None where no file is there any more. `whole` False: whoever wrote has raised."""
+    """One change; `after` is None where no file is there any more. `whole` False: whoever wrote has raised.
+
+    `unread`: what is there now could not be read, so that `after` is None and says nothing.
+    """
 
     path: str
     before: FileVersion | None
     after: FileVersion | None
     whole: bool
     action: str | None = None
+    unread: bool = False
 
 
 class Changes(OneAtATime):
@@ -70,6 +74,7 @@ class Changes(OneAtATime):
         """Write within this; `read` is the version that was read, None for a file that is not there yet.
 
         VersionConflict, before anything is written, if something else is there. The change is noted in any case.
+        OSError if what is there cannot be read: before, nothing is written; afterwards, unless the writer has raised.
         """
         before = version_of(path)
         if before != read:
@@ -85,6 +90,17 @@ class Changes(OneAtATime):
                 self._under_way.remove(place)
                 self._places.append(place)
                 self._ended += 1
-            change = Change(str(path), before, version_of(path), whole, action)
+            self._note(Change(str(path), before, None, whole, action, unread=True))
+
+    def _note(self, unread: Change) -> None:
+        """Keep a change with what is there after it; one whose file cannot be read is kept as it is."""
+        change = unread
+        try:
+            change = msgspec.structs.replace(unread, after=version_of(unread.path), unread=False)
+        except OSError:
+            if unread.whole:
+                raise
+            # Whoever wrote has raised, and that is what the caller is to see.
+        finally:
             with self._lock:
                 self._kept.append(change)

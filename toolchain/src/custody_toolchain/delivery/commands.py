@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,13 @@ _MOST_KEPT: Final = 1024
 _MOST_MESSAGE: Final = 512
 
 
+def in_order(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return arguments or paths as a tuple: a list of the same is the same. TypeError for one text."""
+    if isinstance(texts, str):
+        raise TypeError("arguments are several texts, not one text")
+    return tuple(texts)
+
+
 class Command(msgspec.Struct, frozen=True):
     """A command line, where it runs, and which files it depends on besides those that its arguments name."""
 
@@ -27,6 +35,8 @@ class Command(msgspec.Struct, frozen=True):
     inputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "argv", in_order(self.argv))
+        msgspec.structs.force_setattr(self, "inputs", in_order(self.inputs))
         if not self.argv:
             raise ValueError("a command has at least a name")
 
@@ -199,7 +209,8 @@ class Commands(OneAtATime):
 
     def runs(self, argv: tuple[str, ...], cwd: str | Path) -> list[Ran]:
         """Return all runs of this command line in this folder, oldest first."""
-        return [ran for ran in self.ran if _is_line(ran.begun.command, argv, cwd)]
+        line = in_order(argv)
+        return [ran for ran in self.ran if _is_line(ran.begun.command, line, cwd)]
 
     def _expected_of(self, command: Command) -> set[int]:
         codes = {code for known, code in self._expected if _is_line(known, command.argv, command.cwd)}

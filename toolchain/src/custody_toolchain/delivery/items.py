@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from custody_toolchain.delivery.commands import Build
+from custody_toolchain.delivery.commands import Build, in_order
 from custody_toolchain.delivery.files import FileVersion
 from custody_toolchain.facts import ItemKind, ItemState
 from custody_toolchain.ids import checked_id
@@ -68,6 +68,7 @@ class CommandItem:
 
     def __post_init__(self) -> None:
         checked_id(self.id, "an item's id")
+        object.__setattr__(self, "argv", in_order(self.argv))
 
 
 Item: TypeAlias = FileItem | PredicateItem | CommandItem
