@@ -143,6 +143,27 @@ async def test_a_look_at_its_health_frees_a_process_that_nobody_asks_for_more(
     assert await queue.check() == []
 
 
+async def test_a_writer_that_waits_for_entries_takes_those_of_the_new_primary(
+    pair: Pair, queue: Queue
+) -> None:
+    key = new_key()
+    await busy(queue, key)
+    await queue.take(0, "w", 20, 0)
+    blocked = asyncio.create_task(queue.take(0, "w", 5, 5_000))
+    await asyncio.sleep(0.2)
+    await pair.fail_over()
+
+    async with asyncio.timeout(2):
+        with pytest.raises(Unavailable):
+            await blocked
+        async with queue_of(pair) as other:
+            await open_run(other, key)
+            await other.append([part(key, "after")])
+        assert await refused(queue.reclaim(0, "w", 1_000, 5))
+        (entry,) = await queue.take(0, "w", 5, 0)
+        assert await queue.settle(0, [entry.settle("stored")]) == [True]
+
+
 async def test_whoever_waits_hears_what_the_new_primary_s_writers_settle(pair: Pair, queue: Queue) -> None:
     key = new_key()
     await busy(queue, key)
