@@ -1,7 +1,8 @@
 """Whether what is counted of closed runs still is what their last closing committed to.
 
 Its record is held against the log elsewhere; here what readers are shown is held against it: numbers announced, parts
-and gaps. Gaps that came after it make a run's account differ until the next closing, so such a run is passed over.
+and gaps. Gaps that came after it make a run's account differ until the next closing, and so does a part that had been
+counted as missing: such a run is passed over.
 """
 
 from collections.abc import Callable

@@ -66,7 +66,7 @@ async def last_record(connection: Connection, scope: UUID, run: UUID) -> bytes |
 async def due_again(
     connection: Connection, since: datetime, after: tuple[UUID, UUID], limit: int
 ) -> list[Due]:
-    """Return runs to account for again among those to which gaps came after `since`, by key."""
+    """Return closed runs of which more came to be known, among those with gaps from after `since`, by key."""
     return [Due(*row.values()) for row in await connection.fetch(_SQL["due_again"], since, *after, limit)]
 
 

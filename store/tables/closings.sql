@@ -20,12 +20,15 @@ INSERT INTO closings (scope_id, run_uid, closed_at, opening, record) VALUES ($1,
 SELECT record FROM closings WHERE scope_id = $1 AND run_uid = $2 ORDER BY closed_at DESC LIMIT 1
 
 -- name: due_again closed runs to which gaps came since they were accounted for: a day after that, or once their retention is over
+-- A part that came late had been counted as missing, which is a gap: so it is looked for in runs with gaps only.
 SELECT DISTINCT r.scope_id, r.run_uid, r.run
 FROM gaps g
 JOIN runs r ON r.scope_id = g.scope_id AND r.run_uid = g.run_uid
 CROSS JOIN LATERAL (SELECT coalesce(max(c.closed_at), r.closed_at) AS closed_at FROM closings c
                     WHERE c.scope_id = r.scope_id AND c.run_uid = r.run_uid) AS last
-WHERE g.last_at > $1 AND (r.scope_id, r.run_uid) > ($2, $3) AND r.state = 'closed' AND g.last_at > last.closed_at
+WHERE g.last_at > $1 AND (r.scope_id, r.run_uid) > ($2, $3) AND r.state = 'closed'
+  AND (g.last_at > last.closed_at OR EXISTS (SELECT 1 FROM parts p WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid
+                                             AND p.stored_at > last.closed_at))
   AND (last.closed_at <= now() - interval '1 day' OR r.retain_until <= now())
 ORDER BY r.scope_id, r.run_uid
 LIMIT $4
@@ -40,6 +43,9 @@ JOIN scopes s ON s.scope_id = r.scope_id
 CROSS JOIN LATERAL (SELECT c.closed_at, c.record FROM closings c WHERE c.scope_id = r.scope_id AND c.run_uid = r.run_uid
                     ORDER BY c.closed_at DESC LIMIT 1) AS last
 WHERE (r.scope_id, r.run_uid) > ($1, $2) AND last.closed_at > now() - make_interval(secs => s.metadata_retention_s)
-  AND NOT EXISTS (SELECT 1 FROM gaps g WHERE g.scope_id = r.scope_id AND g.run_uid = r.run_uid AND g.last_at > last.closed_at)
+  AND NOT EXISTS (SELECT 1 FROM gaps g WHERE g.scope_id = r.scope_id AND g.run_uid = r.run_uid
+                  AND (g.last_at > last.closed_at
+                       OR EXISTS (SELECT 1 FROM parts p WHERE p.scope_id = r.scope_id AND p.run_uid = r.run_uid
+                                  AND p.stored_at > last.closed_at)))
 ORDER BY r.scope_id, r.run_uid
 LIMIT $3

@@ -11,7 +11,7 @@ from store import ids
 from store.commitments import close_commitment
 from store.db import Database
 from store.keyring import Keyring
-from store.services import accounting
+from store.services import accounting, verify_counts
 from store.services.accounting import Accounts
 from store.services.buckets import ensure_buckets
 from store.tables import completeness, runs
@@ -78,6 +78,22 @@ async def test_a_gap_that_comes_after_the_end_is_committed_to(
     assert await Accounts(database).run() == {"again": 1}
     assert await Accounts(database).run() == {"again": 0}
     assert await counts(database_url) == [(10, 0), (9, 1)]
+
+
+async def test_a_part_that_was_counted_as_missing_and_came_late_is_committed_to(
+    database_url: str, database: Database, keyring: Keyring, run: tuple[UUID, UUID]
+) -> None:
+    said = list[str]()
+    await ensure_buckets(database, keyring, span_s=86_400)
+    await new_parts(database_url, *run, 1, session="s")
+    assert await verify_counts.check(database, lambda what, *_: said.append(what)) == 0
+
+    assert await Accounts(database).run() == {"again": 1}
+
+    assert await Accounts(database).run() == {"again": 0}
+    assert await counts(database_url) == [(10, 0), (9, 0)]
+    assert await verify_counts.check(database, lambda what, *_: said.append(what)) == 1
+    assert said == []
 
 
 async def test_at_most_once_a_day_and_once_at_the_end(

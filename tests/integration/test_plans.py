@@ -19,6 +19,7 @@ from tests.support.seeding import seed
 PARTS = 20_000
 PAGES, CONTENTS, RUNS, ACCESSES = load("pages"), load("contents"), load("run_pages"), load("accesses")
 PURGING, BATCH, HELD = load("purging"), load("batch"), load("held_bodies")
+CLOSINGS = load("closings")
 
 LATE, EARLY, NIL = datetime(9999, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC), UUID(int=0)
 BEGIN = {"newest": (LATE, NIL, EARLY), "oldest": (EARLY, NIL, LATE)}
@@ -225,3 +226,30 @@ async def test_accesses_are_read_newest_month_first_and_by_part(seeded):
         assert most_rows(plan) <= 51, plan
         plan = await seeded.plan(ACCESSES[f"of_evidence_{order}"], seeded.scope, *begin, 51, evidence)
         assert "scope_id_evidence_at" in plan, plan
+
+
+async def test_parts_that_came_after_a_closing_are_looked_for_run_by_run(seeded: Seeded) -> None:
+    await execute(seeded.url, "UPDATE parts SET stored_at = stored_at - interval '2 days'")
+    await execute(
+        seeded.url,
+        "UPDATE runs SET state = 'closed', closing_at = now(), closed_at = now() - interval '25 hours'"
+        " WHERE state <> 'closed'",
+    )
+    await execute(
+        seeded.url,
+        "INSERT INTO closings (scope_id, run_uid, closed_at, opening, record)"
+        " SELECT scope_id, run_uid, closed_at, sha256('o'), 'x' FROM runs",
+    )
+    await execute(
+        seeded.url,
+        "INSERT INTO gaps (scope_id, run_uid, gap_id, said_by, reason, session, sequences, first_at, last_at)"
+        " SELECT scope_id, run_uid, gen_random_uuid(), 'count', 'unaccounted', 's', '{[1,2)}', closed_at, closed_at"
+        " FROM runs",
+    )
+    await execute(seeded.url, "ANALYZE")
+    runs = await seeded.connection.fetchval("SELECT count(*) FROM runs")
+    for query, asked in (("due_again", (EARLY, NIL, NIL, 50)), ("accounted_after", (NIL, NIL, 50))):
+        plan = await seeded.plan(CLOSINGS[query], *asked)
+        assert re.search(r"Scan using parts_by_run on parts", plan), plan
+        assert not whole_reads(plan, ["parts"]), plan
+        assert most_rows(plan) <= runs, plan
