@@ -1,6 +1,8 @@
 """An observer that raises, changes what it gets, or hangs is nobody's problem but its own."""
 
+import gc
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -147,3 +149,79 @@ def test_after_the_end_a_forked_process_takes_nothing_either():
         os._exit(0 if got == [] and reporter.dropped == 1 else 1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def observing() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "custody-observer"}
+
+
+def ended(threads: set[threading.Thread]) -> bool:
+    for thread in threads:
+        thread.join(WAIT_S)
+    return not any(thread.is_alive() for thread in threads)
+
+
+def test_a_reporter_that_is_let_go_of_gives_what_was_reported_and_leaves_no_thread_behind():
+    before, go_on = observing(), threading.Event()
+    got: list[str] = []
+
+    def observe(seen: Fact) -> None:
+        go_on.wait(WAIT_S)
+        got.append(seen.fact)
+
+    names = [f"f{at}" for at in range(20)]
+    for name in names:
+        report = Reporter(observe).report
+        report(fact(name))
+        report(fact(f"{name}-again"))
+    mine = observing() - before
+    assert len(mine) == 20
+    del report
+    go_on.set()
+    assert ended(mine)
+    assert sorted(got) == sorted([*names, *(f"{name}-again" for name in names)])
+
+
+def test_a_reporter_of_which_only_its_report_is_kept_goes_on():
+    got: list[Fact] = []
+    report = Reporter(got.append).report
+    gc.collect()
+    for name in ("f1", "f2"):
+        report(fact(name))
+        wait_until = time.monotonic() + WAIT_S
+        while [seen.fact for seen in got][-1:] != [name] and time.monotonic() < wait_until:
+            time.sleep(0.001)
+    assert [seen.fact for seen in got] == ["f1", "f2"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("used", [True, False], ids=["used there", "not used there"])
+def test_a_reporter_that_is_let_go_of_in_a_forked_process_ends_what_is_there(used):
+    reporter = Reporter(lambda _: None)
+    reporter.report(fact())
+    locked, go_on = threading.Event(), threading.Event()
+
+    def hold(line) -> None:
+        with line._changed:
+            locked.set()
+            go_on.wait(WAIT_S)
+
+    holder = threading.Thread(target=hold, args=(reporter._lines[0],))
+    holder.start()
+    assert locked.wait(WAIT_S)
+    child = os.fork()
+    if child == 0:
+        # The lock of the parent's line is held here by nobody who would free it. No exception of an alarm's would do:
+        # one that is raised where something is let go of is ignored.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(5)
+        if used:
+            reporter.report(fact())
+        mine = observing()
+        del reporter
+        os._exit(0 if len(mine) == used and ended(mine) else 1)
+    _, status = os.waitpid(child, 0)
+    go_on.set()
+    holder.join(WAIT_S)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert reporter.close(WAIT_S)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from time import monotonic
 from types import TracebackType
 from typing import Final, Self, TypeAlias
+from weakref import finalize
 
 from custody_toolchain.facts import Fact, decode, encode
 from custody_toolchain.locking import OneAtATime
@@ -40,13 +41,17 @@ class Guarded:
 
 
 class Reporter(OneAtATime):
-    """Gives each observer a copy of each fact, on a thread of its own that ends with the process."""
+    """Gives each observer a copy of each fact, on a thread of its own.
+
+    A thread ends when its reporter is closed, or nobody has that reporter any more and the observer has what was
+    reported until then; or with the process.
+    """
 
     def __init__(self, *observers: Observer, most_waiting: int = _MOST_WAITING) -> None:
         super().__init__()
         self._observers = observers
         self._most_waiting = most_waiting
-        self._lines = [_Line(observer, most_waiting) for observer in observers]
+        self._lines = self._new_lines()
         self._process = os.getpid()
         self._closed = False
         self.malformed = 0
@@ -67,12 +72,19 @@ class Reporter(OneAtATime):
             return self._lines
         with self._lock:
             if self._process != os.getpid():
-                self._lines = [_Line(observer, self._most_waiting) for observer in self._observers]
+                self._lines = self._new_lines()
                 for line in self._lines if self._closed else ():
                     line.close()
                 # Last, since it is what other threads look at.
                 self._process = os.getpid()
             return self._lines
+
+    def _new_lines(self) -> "list[_Line]":
+        """Begin a line for each observer; a line and its thread know nothing of this, so that it can be let go of."""
+        lines = [_Line(observer, self._most_waiting) for observer in self._observers]
+        # Not where the process ends: that waits for no observer.
+        finalize(self, _close_here, lines, os.getpid()).atexit = False
+        return lines
 
     @property
     def dropped(self) -> int:
@@ -105,6 +117,13 @@ class Reporter(OneAtATime):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _close_here(lines: "list[_Line]", process: int) -> None:
+    """Take nothing more, and let the threads end after what waits; in a forked process there are none of them."""
+    if process == os.getpid():
+        for line in lines:
+            line.close()
 
 
 class _Line:
