@@ -19,6 +19,10 @@ from policies.reasons import Reason
 DISK_SHARE: Final = 0.9
 # Facts are many. Attempt states and gaps, by which a run is accounted for, keep the rest of the room for notes.
 FACTS_SHARE: Final = 0.5
+# The bodies of a scope may take so much of what those of the others leave free in an api process.
+BODIES_SHARE: Final = 0.5
+# A scope's only body may be larger, so that what a policy allows (32 MiB) fits; the others still have room beside it.
+BODY_SHARE: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,13 @@ def admit_fact(
         and waiting.scope_notes + 1 <= scope_limits.share * (of_shard - others)
     )
     return ALLOW if room else Refuse(Reason.CAPACITY_EXCEEDED)
+
+
+def admit_body(body_bytes: int, scope_bytes: int, others_bytes: int, budget_bytes: int) -> Decision:
+    """Decide whether an api process may hold a body, besides other bodies of its scope and those of other scopes."""
+    in_share = scope_bytes + body_bytes <= BODIES_SHARE * (budget_bytes - others_bytes)
+    alone = scope_bytes == 0 and others_bytes + body_bytes <= BODY_SHARE * budget_bytes
+    return ALLOW if in_share or alone else Refuse(Reason.CAPACITY_EXCEEDED)
 
 
 def admit_disk(used_bytes: int, limit_bytes: int | None) -> Decision:

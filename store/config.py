@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from policies.capacity import BODY_SHARE
 from policies.limits import RunLimits, ScopeLimits, ShardLimits
 from policies.scope_policy import ScopePolicy
 from store.errors import ConfigFaults
@@ -180,7 +181,10 @@ _RULES: Final[tuple[tuple[Callable[[Settings], bool], str], ...]] = (
         lambda s: s.run_waiting_parts <= s.scope_waiting_parts <= s.shard_parts,
         "CUSTODY_RUN_WAITING_PARTS, CUSTODY_SCOPE_WAITING_PARTS and CUSTODY_SHARD_PARTS do not grow in this order",
     ),
-    (lambda s: s.flush_bytes <= s.body_budget, "CUSTODY_FLUSH_BYTES is more than CUSTODY_BODY_BUDGET"),
+    (
+        lambda s: s.flush_bytes <= BODY_SHARE * s.body_budget,
+        "CUSTODY_FLUSH_BYTES is more than four fifths of CUSTODY_BODY_BUDGET: no flush of that size would be let in",
+    ),
     (
         lambda s: s.console_idle <= s.console_session,
         "CUSTODY_CONSOLE_IDLE is longer than CUSTODY_CONSOLE_SESSION",

@@ -130,7 +130,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "body_budget",
         "40MiB",
         forms.size("1MiB", "16GiB"),
-        "bytes of bodies that one api process holds at once; full means not captured",
+        "bytes of bodies that one api process holds at once, of which a scope has at most half of what the others leave"
+        " free; full means not captured",
     ),
     Setting("body_deadline", "10s", forms.duration("100ms", "5m"), "time in which a body must have arrived"),
     Setting("flush_bytes", "10MiB", forms.size("1KiB", "256MiB"), "most that one flush of frames may take"),

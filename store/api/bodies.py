@@ -8,6 +8,7 @@ from litestar.types import Receive
 
 from policies.reasons import Reason
 from store.errors import Refused
+from store.services.bodies import Room
 
 _DISCONNECT: Final = "http.disconnect"
 # From here on pages of its own are worth their making.
@@ -27,16 +28,16 @@ class BodyReader:
         self._late: set[asyncio.Task[Any]] = set()
         self._watching = False
 
-    async def read(self, receive: Receive, most_bytes: int) -> bytes | memoryview:
-        """Return the whole body; Refused (part_too_large) as soon as it is over, (interrupted) if cut off or slow."""
+    async def read(self, receive: Receive, room: Room) -> bytes | memoryview:
+        """Return the whole body; Refused as soon as there is no room for it, (interrupted) if cut off or slow."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
         self._begin(task)
         try:
             piece, more = await _piece(receive)
-            _within(len(piece), most_bytes)
+            room.hold(len(piece))
             # Most bodies come in one piece: no copy then.
-            return await _gathered(piece, receive, most_bytes) if more else piece
+            return await _gathered(piece, receive, room) if more else piece
         except asyncio.CancelledError:
             # Somebody else may have ended the task at the same time, and is to be obeyed.
             if task in self._late and task.uncancel() == 0:
@@ -68,25 +69,25 @@ class BodyReader:
                 task.cancel()
 
 
-async def _gathered(piece: bytes, receive: Receive, most_bytes: int) -> bytes | memoryview:
+async def _gathered(piece: bytes, receive: Receive, room: Room) -> bytes | memoryview:
     """Return the body that begins with this piece."""
     pieces, size, more = [piece], len(piece), True
     while more and size < _LARGE_BYTES:
         piece, more = await _piece(receive)
         size += len(piece)
-        _within(size, most_bytes)
+        room.hold(size)
         pieces.append(piece)
     body = b"".join(pieces)
-    return await _mapped(body, receive, most_bytes) if more else body
+    return await _mapped(body, receive, room) if more else body
 
 
-async def _mapped(piece: bytes, receive: Receive, most_bytes: int) -> memoryview:
+async def _mapped(piece: bytes, receive: Receive, room: Room) -> memoryview:
     """Return a large body that begins with this piece.
 
     It lies in pages of its own, which are taken as pieces come and given back at once; many pieces together would leave
     the heap as large as its worst moment.
     """
-    body = mmap.mmap(-1, max(1, most_bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    body = mmap.mmap(-1, max(1, room.most_bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     size, more = 0, True
     while True:
         body[size : size + len(piece)] = piece
@@ -94,7 +95,7 @@ async def _mapped(piece: bytes, receive: Receive, most_bytes: int) -> memoryview
         if not more:
             return memoryview(body)[:size]
         piece, more = await _piece(receive)
-        _within(size + len(piece), most_bytes)
+        room.hold(size + len(piece))
 
 
 async def _piece(receive: Receive) -> tuple[bytes, bool]:
@@ -103,8 +104,3 @@ async def _piece(receive: Receive) -> tuple[bytes, bool]:
     if message["type"] == _DISCONNECT:
         raise Refused(Reason.INTERRUPTED)
     return message.get("body", b""), message.get("more_body", False)
-
-
-def _within(size: int, most_bytes: int) -> None:
-    if size > most_bytes:
-        raise Refused(Reason.PART_TOO_LARGE)

@@ -4,7 +4,6 @@ Every handler here takes the bare request, so that nothing reads a body before i
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -36,6 +35,7 @@ from store.api.problems import CAPTURES, NotCaptured
 from store.api.schema import OPERATION
 from store.errors import Malformed, Refused
 from store.services import facts, flushes
+from store.services.bodies import Room
 from store.services.documents import check
 from store.services.ingest import Body
 from store.services.receipt_view import FirstReceipt, NoteView, ReceiptView
@@ -99,8 +99,8 @@ async def put_part(request: AnyRequest) -> Response[ReceiptView]:
     said = part_admitted(request)
     most_bytes = found.sender.ticket.limits.part_bytes
     try:
-        with _room(found, most_bytes):
-            content = await _read(request, most_bytes)
+        with _room(found, most_bytes) as room:
+            content = await _read(request, room)
             (receipt,) = await found.services.ingest.capture(found.sender, [Body(said, content)])
     except Refused as refusal:
         raise await refused(
@@ -123,8 +123,8 @@ async def post_frames(request: AnyRequest) -> Response[bytes]:
     opened, key = found.services, found.sender.key
     most_bytes = opened.settings.flush_bytes
     try:
-        with _room(found, most_bytes):
-            flush = await _read(request, most_bytes)
+        with _room(found, most_bytes) as room:
+            flush = await _read(request, room)
             raw = flushes.split(flush, opened.settings.flush_frames)
             views = await opened.flushes.take(found.sender, found.headers.get("custody-session"), raw)
     except Refused as refusal:
@@ -195,24 +195,22 @@ async def post_facts(request: AnyRequest) -> Response[FactNotes]:
     return Ready(FactNotes(await found.services.notes.facts(found.sender, told)), 202)
 
 
-def _room(found: Admitted | Reporting, most_bytes: int) -> AbstractContextManager[None]:
-    """Hold room in the process's budget; what has no declared length may become as large as it may be."""
-    return found.services.bodies.reserved(
-        most_bytes if found.declared_bytes is None else found.declared_bytes
-    )
+def _room(found: Admitted | Reporting, most_bytes: int) -> Room:
+    """Hold room in the process's budget, of the share that the scope has."""
+    return found.services.bodies.room(found.scope, found.declared_bytes, most_bytes)
 
 
-async def _read(request: AnyRequest, most_bytes: int) -> bytes | memoryview:
+async def _read(request: AnyRequest, room: Room) -> bytes | memoryview:
     reader: BodyReader = request.app.state.bodies
-    return await reader.read(request.receive, most_bytes)
+    return await reader.read(request.receive, room)
 
 
 async def _note_body(request: AnyRequest, found: Admitted | Reporting, most_bytes: int) -> bytes:
     if found.declared_bytes is not None and found.declared_bytes > most_bytes:
         raise NotCaptured(Reason.PART_TOO_LARGE, None)
     try:
-        with _room(found, most_bytes):
-            return bytes(await _read(request, most_bytes))
+        with _room(found, most_bytes) as room:
+            return bytes(await _read(request, room))
     except Refused as refusal:
         raise NotCaptured(refusal.reason, None) from None
 

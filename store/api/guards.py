@@ -41,6 +41,11 @@ class Admitted(msgspec.Struct, frozen=True, gc=False):
     sender: Sender
     declared_bytes: int | None
 
+    @property
+    def scope(self) -> UUID:
+        """Return whose bodies they are."""
+        return self.sender.key.scope
+
 
 class Reporting(msgspec.Struct, frozen=True, gc=False):
     """A run whose losses its sender may report; no content is involved, so that an expired ticket does."""
@@ -49,6 +54,11 @@ class Reporting(msgspec.Struct, frozen=True, gc=False):
     key: RunKey
     run_uid: UUID
     declared_bytes: int | None
+
+    @property
+    def scope(self) -> UUID:
+        """Return whose bodies they are."""
+        return self.key.scope
 
 
 def admitted(connection: Connection) -> Admitted:

@@ -124,8 +124,8 @@ async def test_ended_while_many_post_every_answer_holds_and_every_resend_is_harm
 
 
 async def test_a_sender_that_goes_away_leaves_a_reason_and_gives_its_room_back(open_stack):
-    # Room for four bodies, no more.
-    stack = await open_stack(body_budget="1MiB", flush_bytes="1MiB")
+    # Room for four bodies of one scope, no more.
+    stack = await open_stack(body_budget="2MiB", flush_bytes="1MiB")
     async with site(stack, **ROOMY) as here, AsyncExitStack() as exits:
         runtime = await here.runtime("run")
         halves = [runtime.observe(b"y" * 262_144) for _ in range(4)]

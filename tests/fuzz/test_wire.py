@@ -51,8 +51,8 @@ METHODS = st.sampled_from(
 
 @pytest.fixture(scope="module")
 def journey_settings() -> dict[str, str]:
-    # Room for four bodies without a length: if any request keeps its place, that soon shows.
-    return {"body_budget": "1MiB", "flush_bytes": "1MiB", "body_deadline": "300ms"}
+    # Room for eight bodies without a length: if any request keeps its place, that soon shows.
+    return {"body_budget": "1MiB", "flush_bytes": "512KiB", "body_deadline": "300ms"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -346,7 +346,7 @@ async def test_a_body_takes_its_room_until_it_is_in_the_queue(
     database_url: str, redis_url: str, keys_dir: Path
 ) -> None:
     async with capturing(
-        database_url, redis_url, keys_dir, body_budget="1MiB", flush_bytes="1MiB", run_view_age="60s"
+        database_url, redis_url, keys_dir, body_budget="2MiB", flush_bytes="1MiB", run_view_age="60s"
     ) as runtime:
         await runtime.put(b"{}")
         with redis.Redis.from_url(redis_url) as server:

@@ -201,10 +201,11 @@ async def test_no_room_for_bodies_is_refused_before_the_body(
     database_url: str, redis_url: str, keys_dir: Path
 ) -> None:
     async with capturing(
-        database_url, redis_url, keys_dir, body_budget="1MiB", flush_bytes="1MiB"
+        database_url, redis_url, keys_dir, body_budget="1MiB", flush_bytes="512KiB"
     ) as runtime:
         waiting = head("PUT", runtime.path(), runtime.headers(Content_Length=str(250 * 1024))) + b"{"
-        senders = [(await asyncio.open_connection("127.0.0.1", runtime.api.port))[1] for _ in range(4)]
+        # Half of the room, which is what one scope may have.
+        senders = [(await asyncio.open_connection("127.0.0.1", runtime.api.port))[1] for _ in range(2)]
         for sender in senders:
             sender.write(waiting)
             await sender.drain()
@@ -218,6 +219,59 @@ async def test_no_room_for_bodies_is_refused_before_the_body(
             # The server hears of closed sockets when it hears of them.
             while (await runtime.put(b"x" * 200 * 1024, exchange="x-3")).status_code != 202:
                 pass
+
+
+async def test_slow_bodies_of_one_scope_leave_room_for_other_scopes(
+    database_url: str, redis_url: str, keys_dir: Path
+) -> None:
+    async with capturing(database_url, redis_url, keys_dir) as runtime:
+        scope = await runtime.api.scope("other")
+        other = Capturing(runtime.api, scope, await runtime.api.runtime(scope))
+        await other.declare("run-2")
+        flush = runtime.headers(content_type="application/msgpack", Content_Length=str(10 << 20))
+        part = runtime.headers(Content_Length=str(256 << 10))
+        slow = [head("POST", "/v1/runs/run-1/frames", flush)] * 4
+        slow += [head("PUT", runtime.path(exchange=f"x-{at}"), part) for at in range(2, 102)]
+        senders = [await asyncio.open_connection("127.0.0.1", runtime.api.port) for _ in slow]
+        for (_, sender), request in zip(senders, slow, strict=True):
+            sender.write(request + b"{")
+            await sender.drain()
+        # The last of them is refused, since the scope has what it may take.
+        heard = await asyncio.wait_for(senders[-1][0].read(65536), 5)
+        assert heard.startswith(b"HTTP/1.1 429 ")
+
+        for at in range(3):
+            answer = await other.put(b"x" * (256 << 10), exchange=f"x-{at}")
+            assert (answer.status_code, answer.json()["capture"]) == (202, "queued")
+        for _, sender in senders:
+            sender.close()
+
+
+async def test_a_body_without_a_length_takes_room_as_it_comes(
+    database_url: str, redis_url: str, keys_dir: Path
+) -> None:
+    async with capturing(
+        database_url, redis_url, keys_dir, body_budget="1MiB", flush_bytes="512KiB"
+    ) as runtime:
+        chunked = runtime.headers(content_type="application/msgpack", Transfer_Encoding="chunked")
+        request = head("POST", "/v1/runs/run-1/frames", chunked)
+        # An array of no frames, from many who then are silent for a while.
+        small = [await asyncio.open_connection("127.0.0.1", runtime.api.port) for _ in range(6)]
+        for _, sender in small:
+            sender.write(request + b"1\r\n\x90\r\n")
+            await sender.drain()
+        await asyncio.sleep(0.2)
+        # One more is let in, and refused in its midst: what it then asks for is more than is left.
+        large = await speak(runtime.api.port, request + b"40000\r\n" + b"x" * 0x40000 + b"\r\n")
+        assert (large.status, large.reason, large.closed) == (429, "capacity_exceeded", True)
+        for receiver, sender in small:
+            sender.write(b"0\r\n\r\n")
+            assert (await receiver.read(65536)).startswith(b"HTTP/1.1 202 ")
+            sender.close()
+        # And all of it is given back.
+        said = {"exchange": "x-1", "attempt": "a-1", "kind": REQUEST}
+        answer = await runtime.flush(["part", said, b"x" * 250 * 1024])
+        assert [view["capture"] for view in answer.json()["receipts"]] == ["queued"]
 
 
 async def test_a_disk_nearly_full_takes_no_new_captures(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.capacity import Use, Waiting, admit_disk, admit_fact, admit_note, admit_part
+from policies.capacity import Use, Waiting, admit_body, admit_disk, admit_fact, admit_note, admit_part
 from policies.decisions import ALLOW, Decision, Refuse
 from policies.limits import (
     DEFAULT_RUN_LIMITS,
@@ -18,6 +18,7 @@ from policies.limits import (
     ShardLimits,
 )
 from policies.reasons import Reason
+from policies.scope_policy import MAX_PART_BYTES
 
 FULL = Refuse(Reason.CAPACITY_EXCEEDED)
 KIB, MIB = 1024, 1024 * 1024
@@ -185,3 +186,42 @@ def test_however_scopes_come_each_finds_room_as_long_as_half_is_free(order: list
     assert sum(held.values()) < SHARD.parts
     newcomer = Waiting(shard=Use(sum(held.values()), 0))
     assert admit_part(newcomer, 1, 0, runless, wide, SHARD) == ALLOW
+
+
+@pytest.mark.parametrize(
+    ("body_bytes", "of_scope", "of_others", "decision"),
+    [
+        (10, 40, 0, ALLOW),
+        (11, 40, 0, FULL),
+        # Half of what the others leave.
+        (10, 20, 40, ALLOW),
+        (11, 20, 40, FULL),
+        # The only body of its scope.
+        (80, 0, 0, ALLOW),
+        (81, 0, 0, FULL),
+        (40, 0, 40, ALLOW),
+        (41, 0, 40, FULL),
+        # Where much is taken a newcomer has its share all the same.
+        (5, 0, 90, ALLOW),
+        (6, 0, 90, FULL),
+        (0, 50, 0, ALLOW),
+    ],
+)
+def test_bodies_of_a_scope_leave_room_for_those_of_others(
+    body_bytes: int, of_scope: int, of_others: int, decision: Decision
+):
+    assert admit_body(body_bytes, of_scope, of_others, 100) == decision
+
+
+def test_the_largest_part_that_a_policy_allows_fits_into_a_process_of_the_usual_size():
+    assert admit_body(MAX_PART_BYTES, 0, 0, 40 * MIB) == ALLOW
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 40 * MIB)), max_size=40))
+def test_however_bodies_come_usual_ones_of_a_fifth_scope_fit_in(bodies: list[tuple[str, int]]):
+    held = dict.fromkeys("abcd", 0)
+    for scope, size in bodies:
+        others = sum(held.values()) - held[scope]
+        if admit_body(size, held[scope], others, 40 * MIB) == ALLOW:
+            held[scope] += size
+    assert admit_body(DEFAULT_RUN_LIMITS.part_bytes, 0, sum(held.values()), 40 * MIB) == ALLOW

@@ -210,7 +210,7 @@ def test_all_faults_are_named_at_once():
         ({"PART_BYTES": "4MiB"}, "RUN_WAITING_BYTES cannot hold one sealed part"),
         ({"RUN_BYTES": "255KiB"}, "PART_BYTES is more than CUSTODY_RUN_BYTES"),
         ({"FLUSH_BYTES": "128KiB"}, "PART_BYTES is more than CUSTODY_FLUSH_BYTES"),
-        ({"FLUSH_BYTES": "41MiB"}, "FLUSH_BYTES is more than CUSTODY_BODY_BUDGET"),
+        ({"FLUSH_BYTES": "33MiB"}, "FLUSH_BYTES is more than four fifths of CUSTODY_BODY_BUDGET"),
         ({"RUN_WAITING_BYTES": "65MiB"}, "RUN_WAITING_BYTES is more than CUSTODY_SCOPE_WAITING_BYTES"),
         ({"SCOPE_WAITING_BYTES": "257MiB"}, "SCOPE_WAITING_BYTES is more than CUSTODY_SHARD_BYTES"),
         ({"SCOPE_WAITING_PARTS": "31"}, "do not grow in this order"),
