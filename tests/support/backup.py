@@ -63,6 +63,8 @@ class Back:
         await _run("pg_restore", "--exit-on-error", f"--dbname={self.way.url}", str(self.place / name))
         if aged:
             await self.way.house.execute("UPDATE log_state SET compared_at = compared_at - interval '1 hour'")
+        # The database of before knows no key that was made since; a process remembers one for seconds only.
+        self.way.keys.clear()
 
     def restoring(self) -> Restore:
         """What the command does it with; `settings` name the mirror."""
