@@ -101,27 +101,31 @@ def change_key(model: Model, place: tuple[int, datetime]) -> None:
     model.alive.discard(old)
 
 
-def expire(model: Model) -> datetime | None:
-    """The oldest span that is over and not let go: what is held moves, the rest goes with the keys."""
-    due = [
-        span
-        for (_, span), bucket in model.now.buckets.items()
-        if span in model.over and bucket.state != "destroyed"
-    ]
-    if not due:
-        return None
-    span = min(due)
-    for (scope, at), bucket in model.now.buckets.items():
-        if at != span:
-            continue
+def expire(model: Model) -> int:
+    """Every span that is over and was begun, and the oldest that was not; return how many buckets went."""
+    buckets = model.now.buckets.items()
+    due = sorted({span for (_, span), each in buckets if span in model.over and each.state != "destroyed"})
+    begun = {span for (_, span), each in buckets if each.state != "live"}
+    begins = [span for span in due if span not in begun][:1]
+    return sum(_let_go(model, span) for span in due if span in begun or span in begins)
+
+
+def _let_go(model: Model, span: datetime) -> int:
+    """What is held moves, the rest goes with the keys."""
+    went = {
+        scope: bucket
+        for (scope, at), bucket in model.now.buckets.items()
+        if at == span and bucket.state != "destroyed"
+    }
+    for scope, bucket in went.items():
         for part in model.now.parts.values():
-            if model.place(part) == (scope, span) and not part.moved and bucket.state != "destroyed":
+            if model.place(part) == (scope, span) and not part.moved:
                 _move_or_drop(model, scope, part, live=bucket.state == "live")
         if bucket.state == "live":
             model.leaf("expire", bucket.bucket.hex)
         bucket.state = "destroyed"
         model.alive.discard(bucket.key)
-    return span
+    return len(went)
 
 
 def _move_or_drop(model: Model, scope: int, part: PartState, *, live: bool) -> None:
