@@ -1,12 +1,9 @@
 """The answer to a writer's COMMIT is lost: it writes the same entries again, and each counts exactly once."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
@@ -21,9 +18,9 @@ from store.services.write_batch import BatchWriter
 from tests.support import factories
 from tests.support.factories import REQUEST, House, queue_at, queue_up
 from tests.support.services import short_directory
+from tests.support.wires import Wire, wire_to
 from tests.support.writers import MAX_DELIVERIES, drained, nothing_reserved, writing
 
-_SOCKET = ".s.PGSQL.5432"
 _COMMIT = b"COMMIT;"
 
 REFUSED = MOST_NAMES + 44
@@ -32,54 +29,22 @@ REFUSED = MOST_NAMES + 44
 Lost = Literal["answer", "command"]
 
 
-@dataclass
-class Wire:
+class Breaks(Wire):
     """A way to Postgres that breaks at one COMMIT: behind it, or before it."""
 
-    url: str
     loses: Lost | None = None
 
-    async def forth(self, client: asyncio.StreamReader, server: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
-            while data := await client.read(65536):
-                lost = self.loses if _COMMIT in data else None
-                if lost == "command":
-                    self.loses = None
-                    break
-                server.write(data)
-                await server.drain()
-        server.close()
+    def forth(self, data: bytes) -> bytes | None:
+        return self._unless(_COMMIT in data and self.loses == "command", data)
 
-    async def back(self, server: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
-            while data := await server.read(65536):
-                if self.loses == "answer" and b"COMMIT\x00" in data:
-                    self.loses = None
-                    break
-                client.write(data)
-                await client.drain()
-        client.close()
+    def back(self, data: bytes) -> bytes | None:
+        return self._unless(b"COMMIT\x00" in data and self.loses == "answer", data)
 
-
-@asynccontextmanager
-async def wire_to(url: str, directory: Path) -> AsyncIterator[Wire]:
-    """Listen beside the server's own socket, and hand on what comes."""
-    there = Path(parse_qs(urlsplit(url).query)["host"][0]) / _SOCKET
-    wire = Wire(urlsplit(url)._replace(query=f"host={quote(str(directory))}").geturl())
-    ways: set[asyncio.Task[None]] = set()
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        back, forth = await asyncio.open_unix_connection(there)
-        ways.add(asyncio.create_task(wire.forth(reader, forth)))
-        ways.add(asyncio.create_task(wire.back(back, writer)))
-
-    server = await asyncio.start_unix_server(connected, directory / _SOCKET)
-    try:
-        yield wire
-    finally:
-        server.close()
-        async with asyncio.timeout(5):
-            await asyncio.gather(*ways)
+    def _unless(self, lost: bool, data: bytes) -> bytes | None:
+        if not lost:
+            return data
+        self.loses = None
+        return None
 
 
 @pytest.fixture
@@ -89,14 +54,14 @@ async def house(database_url: str, keys_dir: Path) -> AsyncIterator[House]:
 
 
 @pytest.fixture
-async def wire(database_url: str) -> AsyncIterator[Wire]:
+async def wire(database_url: str) -> AsyncIterator[Breaks]:
     with short_directory() as directory:
-        async with wire_to(database_url, directory) as made:
+        async with wire_to(database_url, directory, Breaks()) as made:
             yield made
 
 
 @pytest.fixture
-async def over(house: House, wire: Wire) -> AsyncIterator[House]:
+async def over(house: House, wire: Breaks) -> AsyncIterator[House]:
     """The same house, whose writers speak to Postgres over the wire."""
     database = await Database.open(wire.url, role=SERVICE_ROLE, size=4)
     try:
@@ -130,7 +95,7 @@ async def counted(house: House) -> tuple[int, int]:
 
 @pytest.mark.parametrize("lost", ["answer", "command"])
 async def test_each_refusal_is_counted_once(
-    house: House, over: House, wire: Wire, queue: Queue, lost: Lost
+    house: House, over: House, wire: Breaks, queue: Queue, lost: Lost
 ) -> None:
     run = await house.declare()
     await queue_up(queue, run, refused(house, run, REFUSED))
@@ -146,7 +111,7 @@ async def test_each_refusal_is_counted_once(
 
 @pytest.mark.parametrize("lost", ["answer", "command"])
 async def test_parts_are_stored_and_refused_once(
-    house: House, over: House, wire: Wire, queue: Queue, lost: Lost
+    house: House, over: House, wire: Breaks, queue: Queue, lost: Lost
 ) -> None:
     open_, shut = await house.declare(), await house.declare()
     for run in (open_, shut):
@@ -166,7 +131,7 @@ async def test_parts_are_stored_and_refused_once(
 
 @pytest.mark.parametrize("lost", ["answer", "command"])
 async def test_they_are_marked_and_not_one_delivery_nearer_to_being_suspects(
-    house: House, over: House, wire: Wire, lost: Lost
+    house: House, over: House, wire: Breaks, lost: Lost
 ) -> None:
     entries = refused(house, await house.declare(), 3)
     batches = BatchWriter(over.persister(), max_deliveries=MAX_DELIVERIES)
@@ -196,7 +161,7 @@ async def away(*_: Any) -> None:
     raise Unavailable(Reason.STORE_UNAVAILABLE, "made up")
 
 
-async def test_what_is_given_up_is_counted_once(house: House, over: House, wire: Wire) -> None:
+async def test_what_is_given_up_is_counted_once(house: House, over: House, wire: Breaks) -> None:
     run = await house.declare()
     entries = refused(house, run, MOST_NAMES)
     await house.persister().persist(entries)
