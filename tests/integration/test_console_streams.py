@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from html import unescape
 from typing import Any
 from uuid import UUID, uuid4
@@ -62,6 +63,20 @@ async def taken(opened: Hall, browser: Browser, method: str, path: str, **form: 
     return bytes(came), whole
 
 
+async def asked(
+    opened: Hall, many: int
+) -> tuple[Browser, str, list[UUID], Callable[[], Awaitable[tuple[bytes, bool]]]]:
+    """Ask for a bundle of so many parts; return who asked, their key, the parts, and what fetches it."""
+    run = await opened.desk.shelf.house.declare()
+    stored = [await opened.desk.shelf.store(run, b"secret", exchange=f"x-{at}") for at in range(many)]
+    await opened.desk.publish()
+    reviewer = await opened.enter(Role.REVIEWER)
+    export = (await reviewer.post("/exports", "/exports", runs=run.run)).headers["location"]
+    token = (await reviewer.get(export)).text.partition('name="csrf" value="')[2].partition('"')[0]
+    fetch = partial(taken, opened, reviewer, "POST", f"{export}/bundle", csrf=token)
+    return reviewer, await key_of(opened, reviewer), stored, fetch
+
+
 async def key_revoked(opened: Hall, key_id: str) -> None:
     await opened.running.services.keys.revoke(key_id, None)
 
@@ -110,17 +125,10 @@ def after_one(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str, Callable[[
 async def test_a_bundle_ends_with_the_key_or_the_session_that_takes_it(
     opened: Hall, monkeypatch: pytest.MonkeyPatch, after_one, ends
 ):
-    run = await opened.desk.shelf.house.declare()
-    stored = [await opened.desk.shelf.store(run, b"secret", exchange=f"x-{number}") for number in range(3)]
-    await opened.desk.publish()
-    reviewer = await opened.enter(Role.REVIEWER)
-    key_id = await key_of(opened, reviewer)
-    export = (await reviewer.post("/exports", "/exports", runs=run.run)).headers["location"]
-    token = (await reviewer.get(export)).text.partition('name="csrf" value="')[2].partition('"')[0]
-
+    _, key_id, stored, fetch = await asked(opened, 3)
     monkeypatch.setattr(parts, "_MOST_TOGETHER", 1)
     after_one(PartReads, "_group", lambda: ends(opened, key_id))
-    came, whole = await taken(opened, reviewer, "POST", f"{export}/bundle", csrf=token)
+    came, whole = await fetch()
 
     assert not whole
     with pytest.raises(zipfile.BadZipFile):
@@ -131,17 +139,10 @@ async def test_a_bundle_ends_with_the_key_or_the_session_that_takes_it(
 async def test_a_session_that_rests_while_a_bundle_is_sent_gets_the_whole_of_it(
     opened: Hall, monkeypatch: pytest.MonkeyPatch, after_one
 ):
-    run = await opened.desk.shelf.house.declare()
-    stored = [await opened.desk.shelf.store(run, b"secret", exchange=f"x-{number}") for number in range(2)]
-    await opened.desk.publish()
-    reviewer = await opened.enter(Role.REVIEWER)
-    key_id = await key_of(opened, reviewer)
-    export = (await reviewer.post("/exports", "/exports", runs=run.run)).headers["location"]
-    token = (await reviewer.get(export)).text.partition('name="csrf" value="')[2].partition('"')[0]
-
+    reviewer, key_id, stored, fetch = await asked(opened, 2)
     monkeypatch.setattr(parts, "_MOST_TOGETHER", 1)
     after_one(PartReads, "_group", lambda: rested(opened, key_id))
-    came, whole = await taken(opened, reviewer, "POST", f"{export}/bundle", csrf=token)
+    came, whole = await fetch()
 
     assert whole
     assert zipfile.ZipFile(io.BytesIO(came)).testzip() is None
